@@ -1,0 +1,46 @@
+# Everything needed is installed into .venv at the first run, and again only when
+# pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+
+# Each test process computes on one thread: otherwise every one of them would start
+# a pool as large as the machine.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+
+.PHONY: help demo test lint format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo     train on a sample of real data, beside scikit-learn, and save convergence.png"
+	@echo "make test     lint, type check and run all tests"
+	@echo "make lint     lint and type check only"
+	@echo "make format   rewrite the code in the house format"
+	@echo "make clean    remove the virtual environment, caches and build outputs"
+
+demo: $(VENV)/.installed-plot
+	$(BIN)/python -m parablock.demo
+
+test: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(CORES)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# One stamp for each extra of pyproject.toml: plot (for the demo) and test.
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis convergence.png
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Programs that measure parablock, and the data they measure it on."""

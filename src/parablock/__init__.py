@@ -1,0 +1,28 @@
+"""parablock: exact kernel machines at scale, by parallel block minimisation."""
+
+from parablock.estimators import (
+    KernelClassifier,
+    KernelLogisticRegression,
+    KernelQuantileRegressor,
+    KernelRegressor,
+    KernelRidge,
+    KernelSVC,
+    KernelSVR,
+)
+from parablock.losses import Loss
+from parablock.solver import BlockSolver
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BlockSolver",
+    "KernelClassifier",
+    "KernelLogisticRegression",
+    "KernelQuantileRegressor",
+    "KernelRegressor",
+    "KernelRidge",
+    "KernelSVC",
+    "KernelSVR",
+    "Loss",
+    "__version__",
+]

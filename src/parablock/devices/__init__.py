@@ -1,0 +1,8 @@
+"""Devices: what one machine computes with. The CPU for now."""
+
+from parablock.devices.base import BlockRule, BlockStep, Device, Samples
+from parablock.devices.cpu import CpuDevice
+
+DEVICES: dict[str, type[CpuDevice]] = {"cpu": CpuDevice}
+
+__all__ = ["DEVICES", "BlockRule", "BlockStep", "CpuDevice", "Device", "Samples"]

@@ -1,0 +1,143 @@
+"""The device seam: what one machine computes with.
+
+A device offers a handful of array operations and hides how it does them. Every device passes the same
+conformance tests against a NumPy oracle; adding one touches its own folder only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parablock.kernels import Kernel
+from parablock.problem import Problem
+
+
+class Samples(ABC):
+    """Rows of data made ready for the device and a kernel.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Precision of kernel values: float32 or float64.
+    self_overlap : ndarray of shape (n,)
+        See `parablock.kernels.base`.
+    """
+
+    dtype: np.dtype
+    self_overlap: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.self_overlap)
+
+    @abstractmethod
+    def take(self, rows: Any) -> Samples:
+        """The given rows (indices or a slice)."""
+
+    @abstractmethod
+    def features(self, rows: Any = slice(None)) -> Any:
+        """The given rows as a dense or CSR array; for partitions."""
+
+
+@dataclass(frozen=True)
+class BlockRule:
+    """How every block of an iteration is solved.
+
+    Attributes
+    ----------
+    outputs : sequence of int
+        Which outputs are solved; the others stay.
+    choice : {"greedy", "random", "cyclic"}
+    pairs : bool
+        Whether variables move in pairs that keep the block's sum.
+    fraction, floor : float
+        Stop at this share of the block's first violation, but no lower than the floor.
+    max_updates : int or None
+    seed : int
+        Of the random choice.
+    """
+
+    outputs: Sequence[int]
+    choice: str
+    pairs: bool
+    fraction: float
+    floor: float
+    max_updates: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """What the solver of one block found.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (size,)
+    step : ndarray of shape (n_outputs, size)
+        The block's part of the direction.
+    bias : ndarray of shape (n_outputs,)
+        The intercept that fits the block's own free variables.
+    updates : int
+        Coordinate updates made.
+    """
+
+    rows: np.ndarray
+    step: np.ndarray
+    bias: np.ndarray
+    updates: int
+
+
+class Device(ABC):
+    """A handful of array operations.
+
+    Attributes
+    ----------
+    name : str
+    kernel_evaluations : int
+        Kernel values computed so far.
+    """
+
+    name: str
+    kernel_evaluations: int = 0
+
+    @abstractmethod
+    def session(self) -> AbstractContextManager[Any]:
+        """Threads and memory that the operations below use are held while the context lasts."""
+
+    @abstractmethod
+    def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> Samples:
+        """Make data ready; `centre` is subtracted where the kernel allows it."""
+
+    @abstractmethod
+    def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
+        """Columns of a precomputed kernel matrix, to predict with."""
+
+    @abstractmethod
+    def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
+        """A small matrix of kernel values."""
+
+    @abstractmethod
+    def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
+        """``coef @ K(columns, rows)``, shape (n_outputs, rows), without storing K."""
+
+    @abstractmethod
+    def solve_blocks(
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        blocks: Sequence[np.ndarray],
+        rule: BlockRule,
+        keep: bool = False,
+    ) -> list[BlockStep]:
+        """Solve the subproblem of every block at the point (coef, decision).
+
+        With `keep` the same blocks will come again, and their kernel columns are kept between calls as far
+        as memory allows.
+        """

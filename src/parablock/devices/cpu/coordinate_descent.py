@@ -1,0 +1,354 @@
+"""Coordinate descent inside one block (paper, section 4.1), compiled.
+
+    minimise over coef   1/2 delta' K delta + decision' delta + sum_i g_i(coef_i),   delta = coef - coef at start
+
+Every update moves one variable, or a pair of them in opposite directions so that the block's sum stays, to the
+exact minimum along that direction, and then refreshes `decision` with the moved variables' kernel columns.
+The variable is chosen by rule:
+
+    greedy   the one that violates its optimality condition most; as partner the one that promises the largest
+             decrease (second order, as in LIBSVM: Fan, Chen and Lin, 2005)
+    random   uniformly drawn; as partner the largest violator of the opposite direction
+    cyclic   in turn; partner as for random
+
+A loss enters only by its slopes: right_i = g'(coef_i +), infinite at the upper bound, and left_i = g'(coef_i -),
+infinite at the lower one. A variable wants to grow by `upward_i = -(decision_i + right_i)` and to shrink by
+`downward_i = decision_i + left_i`; the loops over a block know neither boxes nor losses.
+
+`descend` never waits for a kernel column: it returns the index of one that is not in storage and is called
+again once the column is there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+GREEDY, RANDOM, CYCLIC = 0, 1, 2
+CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}
+CONVERGED = -1  # other results of `descend` are the indices of missing columns
+_CHUNK = 64
+_TINY = 1e-12
+# Infinities are ordinary values here, so the flag that excludes them is left out.
+_VECTORISE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
+
+
+class Block(NamedTuple):
+    """The arrays of one subproblem; the first group in the kernel's own precision."""
+
+    storage: np.ndarray  # kernel columns of the block, one a row
+    diagonal: np.ndarray
+    decision: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    curvature: np.ndarray
+    slot: np.ndarray  # where in storage a variable's column is, -1 when it is not
+    stamp: np.ndarray  # when a place in storage was last used ...
+    clock: np.ndarray  # ... by this clock
+    coef: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+class Rule(NamedTuple):
+    """How to choose variables and when to stop."""
+
+    choice: int
+    pairs: bool
+    fraction: float  # stop at this share of the block's first violation ...
+    floor: float  # ... but no lower than this
+    max_updates: int
+
+
+class Progress(NamedTuple):
+    """What survives between calls of `descend`."""
+
+    counts: np.ndarray  # updates, picks
+    goal: np.ndarray  # violation to stop at; negative until it is known
+    random: np.ndarray  # state of the generator of random choices
+
+
+def new_progress(seed: int) -> Progress:
+    return Progress(np.zeros(2, dtype=np.int64), np.full(1, -1.0), np.array([seed], dtype=np.uint64))
+
+
+@njit(cache=True, nogil=True)
+def prepare(slopes, parameter, block):  # type: ignore[no-untyped-def]
+    """Fill the slopes of every variable."""
+    for i in range(len(block.coef)):
+        _refresh(slopes, parameter, block, i)
+
+
+@njit(cache=True, nogil=True)
+def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-untyped-def]
+    """Update variables until the block has converged (returns CONVERGED) or a kernel column is missing."""
+    size = len(block.coef)
+    counts = progress.counts
+    up, highest, down, lowest = _extremes(block.decision, block.left, block.right)
+    if progress.goal[0] < 0.0:
+        first = highest + lowest if rule.pairs else max(highest, lowest)
+        progress.goal[0] = max(rule.fraction * first, rule.floor)
+    while counts[0] < rule.max_updates:
+        violation = highest + lowest if rule.pairs else max(highest, lowest)
+        if not violation > progress.goal[0]:
+            return CONVERGED
+
+        # Which variable grows, and which shrinks (-1: none).
+        if rule.choice == GREEDY:
+            grows = up if rule.pairs or highest >= lowest else -1
+            shrinks = -1 if rule.pairs or highest >= lowest else down
+        else:
+            pick = _random(progress.random, size) if rule.choice == RANDOM else counts[1] % size
+            wish_up = -(block.decision[pick] + block.right[pick])
+            wish_down = block.decision[pick] + block.left[pick]
+            if rule.pairs:
+                wish_up, wish_down = wish_up + lowest, wish_down + highest
+            if max(wish_up, wish_down) <= 0.0:
+                counts[1] += 1
+                continue
+            grows = pick if wish_up >= wish_down else (up if rule.pairs else -1)
+            shrinks = pick if wish_up < wish_down else (down if rule.pairs else -1)
+        if grows >= 0 and block.slot[grows] < 0:
+            return grows
+        if rule.pairs and rule.choice == GREEDY:
+            shrinks = _partner(block, grows, highest)
+        if shrinks >= 0 and block.slot[shrinks] < 0:
+            return shrinks
+
+        step = _move(slopes, parameter, kink, block, grows, shrinks)
+        counts[0] += 1
+        counts[1] += 1
+        for moved in (grows, shrinks):
+            if moved >= 0:
+                block.clock[0] += 1
+                block.stamp[block.slot[moved]] = block.clock[0]
+                _refresh(slopes, parameter, block, moved)
+        if step == 0.0 and rule.choice == GREEDY:
+            return CONVERGED  # the violation is below what this precision resolves
+        if rule.pairs:
+            grown, shrunk = block.storage[block.slot[grows]], block.storage[block.slot[shrinks]]
+            up, highest, down, lowest = _update_pair(block.decision, block.left, block.right, grown, shrunk, step)
+        else:
+            moved = max(grows, shrinks)
+            signed = step if grows >= 0 else -step
+            up, highest, down, lowest = _update_one(
+                block.decision, block.left, block.right, block.storage[block.slot[moved]], signed
+            )
+    return CONVERGED
+
+
+@njit(cache=True, nogil=True)
+def _random(state, size):  # type: ignore[no-untyped-def]
+    # Knuth's linear congruential generator: a state of its own a block, so that results repeat whatever thread
+    # solves it.
+    state[0] = state[0] * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+    return np.int64(state[0] >> np.uint64(33)) % size
+
+
+@njit(cache=True, nogil=True)
+def _refresh(slopes, parameter, block, i):  # type: ignore[no-untyped-def]
+    left, right, curvature = slopes(block.coef[i], block.target[i], block.weight[i], parameter)
+    block.left[i], block.right[i], block.curvature[i] = left, right, curvature
+
+
+# --------------------------------------------------------------------- one step along one or two variables
+
+
+@njit(cache=True, nogil=True)
+def _move(slopes, parameter, kink, block, grows, shrinks):  # type: ignore[no-untyped-def]
+    """Move to the exact minimum along the direction; return how far.
+
+    The function along the direction is convex and smooth between the variables' break points (bounds and
+    kinks), so walk from piece to piece while the slope ahead is negative, then find the root inside the last.
+    """
+    quadratic, slope = 0.0, 0.0
+    if grows >= 0:
+        quadratic += block.diagonal[grows]
+        slope += block.decision[grows]
+    if shrinks >= 0:
+        quadratic += block.diagonal[shrinks]
+        slope -= block.decision[shrinks]
+    if grows >= 0 and shrinks >= 0:
+        quadratic -= 2.0 * block.storage[block.slot[grows], shrinks]
+    quadratic = max(quadratic, _TINY)  # a kernel that is not positive definite must not stop the descent
+
+    total = 0.0
+    for _ in range(8):  # more pieces than any pair of variables has
+        reach = np.inf
+        if grows >= 0:
+            reach = min(reach, _next_break(block.coef[grows], block.lower[grows], block.upper[grows], kink, 1.0))
+        if shrinks >= 0:
+            reach = min(
+                reach, _next_break(block.coef[shrinks], block.lower[shrinks], block.upper[shrinks], kink, -1.0)
+            )
+        if reach <= 0.0:
+            break
+        ahead, curvature = _slope_at(slopes, parameter, block, grows, shrinks, 0.0, True)
+        ahead += slope
+        if ahead >= 0.0:
+            break
+        crosses = False
+        if reach < np.inf:
+            arriving, _ = _slope_at(slopes, parameter, block, grows, shrinks, reach, False)
+            crosses = arriving + slope + quadratic * reach <= 0.0
+        if crosses:
+            step = reach
+        else:
+            step = _root(slopes, parameter, block, grows, shrinks, slope, quadratic, ahead, curvature, reach)
+        if grows >= 0:
+            block.coef[grows] = _land(block.coef[grows] + step, block.lower[grows], block.upper[grows], kink)
+        if shrinks >= 0:
+            block.coef[shrinks] = _land(block.coef[shrinks] - step, block.lower[shrinks], block.upper[shrinks], kink)
+        total += step
+        slope += quadratic * step
+        if not crosses:
+            break
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _root(slopes, parameter, block, grows, shrinks, slope, quadratic, ahead, curvature, reach):  # type: ignore[no-untyped-def]
+    """Zero of the increasing slope in (0, reach): Newton's method, exact at once where g is quadratic, held
+    inside the bracket by bisection."""
+    low, high = 0.0, reach
+    step = -ahead / (quadratic + curvature)
+    for _ in range(100):
+        if not low < step < high:
+            step = 0.5 * (low + high) if high < np.inf else 2.0 * low + 1.0
+        at, bend = _slope_at(slopes, parameter, block, grows, shrinks, step, True)
+        value = at + slope + quadratic * step
+        if abs(value) <= 1e-12 * abs(ahead) or high - low <= 1e-15 * high:
+            break
+        if value < 0.0:
+            low = step
+        else:
+            high = step
+        step -= value / (quadratic + bend)
+    return step
+
+
+@njit(cache=True, nogil=True)
+def _slope_at(slopes, parameter, block, grows, shrinks, step, leaving):  # type: ignore[no-untyped-def]
+    """Slope and curvature of the losses' part along the direction at a step; at a break point the slope of the
+    piece that begins there (leaving) or ends there."""
+    slope, curvature = 0.0, 0.0
+    if grows >= 0:
+        left, right, bend = slopes(block.coef[grows] + step, block.target[grows], block.weight[grows], parameter)
+        slope += right if leaving else left
+        curvature += bend
+    if shrinks >= 0:
+        left, right, bend = slopes(block.coef[shrinks] - step, block.target[shrinks], block.weight[shrinks], parameter)
+        slope -= left if leaving else right
+        curvature += bend
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def _next_break(coef, lower, upper, kink, sign):  # type: ignore[no-untyped-def]
+    """How far it is to the next bound or kink."""
+    if sign > 0.0:
+        return (kink if coef < kink else upper) - coef
+    return coef - (kink if coef > kink else lower)
+
+
+@njit(cache=True, nogil=True)
+def _land(coef, lower, upper, kink):  # type: ignore[no-untyped-def]
+    """Rounding must not leave a variable a hair away from a bound or kink that it has reached."""
+    for place in (lower, upper, kink):
+        if abs(coef - place) <= 1e-14 * (abs(place) + abs(coef)) or abs(coef - place) < 1e-300:
+            return place
+    return min(max(coef, lower), upper)
+
+
+# ------------------------------------------------------------- passes over the block, written to be vectorised
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _partner(block, grows, highest):  # type: ignore[no-untyped-def]
+    """The shrinking variable with which the pair promises the largest decrease, to second order."""
+    decision, left, curvature, diagonal = block.decision, block.left, block.curvature, block.diagonal
+    column = block.storage[block.slot[grows]]
+    own = diagonal[grows] + curvature[grows]
+    tiny = own * np.float32(1e-9) + np.float32(1e-30)
+    zero = own - own
+    high = zero + highest
+    best, where = -zero - 1, 0
+    for start in range(0, len(decision), _CHUNK):
+        stop = min(start + _CHUNK, len(decision))
+        top = zero
+        for t in range(start, stop):
+            gain = max(high + decision[t] + left[t], zero)
+            bend = max(own + diagonal[t] + curvature[t] - column[t] - column[t], tiny)
+            top = max(top, gain * gain / bend)
+        if top > best:
+            best, where = top, start
+    chosen, best = where, zero
+    for t in range(where, min(where + _CHUNK, len(decision))):
+        gain = max(high + decision[t] + left[t], zero)
+        bend = max(own + diagonal[t] + curvature[t] - column[t] - column[t], tiny)
+        if gain * gain / bend > best:
+            best, chosen = gain * gain / bend, t
+    return chosen
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _extremes(decision, left, right):  # type: ignore[no-untyped-def]
+    """Who wants most to grow, by how much; who wants most to shrink, by how much."""
+    return _update_one(decision, left, right, decision, 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _update_one(decision, left, right, column, step):  # type: ignore[no-untyped-def]
+    factor = decision.dtype.type(step)
+    highest, lowest = -np.inf, -np.inf
+    up, down = 0, 0
+    for start in range(0, len(decision), _CHUNK):
+        stop = min(start + _CHUNK, len(decision))
+        top_up, top_down = decision.dtype.type(-np.inf), decision.dtype.type(-np.inf)
+        for t in range(start, stop):
+            now = decision[t] + factor * column[t]
+            decision[t] = now
+            top_up = max(top_up, -(now + right[t]))
+            top_down = max(top_down, now + left[t])
+        if top_up > highest:
+            highest, up = top_up, start
+        if top_down > lowest:
+            lowest, down = top_down, start
+    return _locate(decision, left, right, up, down)
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _update_pair(decision, left, right, grown, shrunk, step):  # type: ignore[no-untyped-def]
+    factor = decision.dtype.type(step)
+    highest, lowest = -np.inf, -np.inf
+    up, down = 0, 0
+    for start in range(0, len(decision), _CHUNK):
+        stop = min(start + _CHUNK, len(decision))
+        top_up, top_down = decision.dtype.type(-np.inf), decision.dtype.type(-np.inf)
+        for t in range(start, stop):
+            now = decision[t] + factor * (grown[t] - shrunk[t])
+            decision[t] = now
+            top_up = max(top_up, -(now + right[t]))
+            top_down = max(top_down, now + left[t])
+        if top_up > highest:
+            highest, up = top_up, start
+        if top_down > lowest:
+            lowest, down = top_down, start
+    return _locate(decision, left, right, up, down)
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _locate(decision, left, right, up_chunk, down_chunk):  # type: ignore[no-untyped-def]
+    up, highest = up_chunk, -np.inf
+    for t in range(up_chunk, min(up_chunk + _CHUNK, len(decision))):
+        if -(decision[t] + right[t]) > highest:
+            up, highest = t, -(decision[t] + right[t])
+    down, lowest = down_chunk, -np.inf
+    for t in range(down_chunk, min(down_chunk + _CHUNK, len(decision))):
+        if decision[t] + left[t] > lowest:
+            down, lowest = t, decision[t] + left[t]
+    return up, highest, down, lowest

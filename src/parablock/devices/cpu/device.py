@@ -1,0 +1,139 @@
+"""The CPU: BLAS for inner products, Numba for everything else, one thread a core.
+
+Each tile and each block is the work of one thread, with BLAS held to one thread: two pools of threads that
+fight for the same cores cost a factor of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+from parablock.devices.base import BlockRule, BlockStep, Device, Samples
+from parablock.devices.cpu.blocks import solve_block
+from parablock.devices.cpu.columns import Columns
+from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples
+from parablock.devices.cpu.tiles import TileBuffer, panels, row_tiles, tiles
+from parablock.kernels import Kernel
+from parablock.problem import Problem
+
+T = TypeVar("T")
+_CHUNK_ROWS = 2048  # rows that one task of a kernel product takes
+_PANELS_AT_ONCE = 64  # panels kept ready at a time: a bound on the memory of sparse ones
+
+
+class CpuDevice(Device):
+    name = "cpu"
+
+    def __init__(self, n_jobs: int | None, memory_limit: int) -> None:
+        self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+        self.memory_limit = memory_limit
+        self.kernel_evaluations = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._kept: dict[int, Columns] = {}
+
+    @contextmanager
+    def session(self) -> Iterator[CpuDevice]:
+        with _threadpools().limit(limits=1, user_api="blas"):
+            self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+            try:
+                yield self
+            finally:
+                if self._pool is not None:
+                    self._pool.shutdown(cancel_futures=True)
+                    self._pool = None
+                self._kept.clear()
+
+    def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CpuSamples:
+        return make_samples(X, kernel, centre)
+
+    def given_columns(self, numbers: np.ndarray, dtype: Any) -> CpuSamples:
+        return GivenSamples.columns_only(numbers, dtype)
+
+    def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
+        assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
+        out = np.empty((len(rows), len(columns)), dtype=rows.dtype)
+        for start, stop, first, last, tile in tiles(kernel, rows, columns):
+            out[start:stop, first:last] = tile
+        self.kernel_evaluations += out.size
+        return out
+
+    def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
+        assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
+        weights = np.ascontiguousarray(coef.T, dtype=rows.dtype)
+        out = np.zeros((len(rows), coef.shape[0]))
+        ready: list[tuple[int, int, Any]] = []
+
+        def chunk(start: int) -> None:
+            buffer = TileBuffer(rows.dtype)
+            for top, bottom in row_tiles(start, min(start + _CHUNK_ROWS, len(rows))):
+                for first, last, panel in ready:
+                    tile = buffer.shaped(bottom - top, last - first)
+                    rows.overlap(top, bottom, panel, tile)
+                    kernel.transform(tile, rows.self_overlap[top:bottom], columns.self_overlap[first:last])
+                    out[top:bottom] += tile @ weights[first:last]
+
+        for panel in panels(columns):
+            ready.append(panel)
+            if len(ready) == _PANELS_AT_ONCE or panel[1] == len(columns):
+                self._map(chunk, range(0, len(rows), _CHUNK_ROWS))
+                ready.clear()
+        self.kernel_evaluations += len(rows) * len(columns)
+        return np.ascontiguousarray(out.T)
+
+    def solve_blocks(
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        blocks: Sequence[np.ndarray],
+        rule: BlockRule,
+        keep: bool = False,
+    ) -> list[BlockStep]:
+        assert isinstance(samples, CpuSamples)
+        bytes_a_row = [len(rows) * samples.dtype.itemsize for rows in blocks]
+        whole = sum(size * len(rows) for size, rows in zip(bytes_a_row, blocks, strict=True))
+        keep = keep and whole <= self.memory_limit
+        share = self.memory_limit if keep else self.memory_limit // min(self.n_threads, len(blocks))
+
+        def solve(number: int) -> tuple[BlockStep, int]:
+            rows = blocks[number]
+            columns = self._kept.get(number) if keep else None
+            if columns is None:
+                columns = Columns(samples.take(rows), kernel, share // max(1, bytes_a_row[number]))
+                if keep:
+                    self._kept[number] = columns
+            step, bias, updates = np.zeros((problem.n_outputs, len(rows))), np.zeros(problem.n_outputs), 0
+            for output in rule.outputs:
+                coef, bias[output], made = solve_block(problem, output, point, rows, columns, rule)
+                step[output] = coef - point[0][output, rows]
+                updates += made
+            return BlockStep(rows, step, bias, updates), columns.count()
+
+        solved = self._map(solve, range(len(blocks)))
+        self.kernel_evaluations += sum(evaluations for _, evaluations in solved)
+        return [step for step, _ in solved]
+
+    def _map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
+        if self._pool is None:
+            return [work(item) for item in items]
+        futures = [self._pool.submit(work, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()

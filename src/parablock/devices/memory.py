@@ -1,0 +1,32 @@
+"""How much memory kernel values may take."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def memory_bytes(limit: Any) -> int:
+    """A memory limit as bytes: a number, a text such as "2GB", or None for half of what is free, at most 4 GB."""
+    if limit is None:
+        return min(4 << 30, _free_bytes() // 2)
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", limit.lower())
+        unit = "" if match is None else match.group(2).replace("i", "").rstrip("b").upper()
+        if match is not None:
+            limit = float(match.group(1)) * _UNITS[unit + "B" if unit else ""]
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
+        raise ValueError(
+            f"memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got {limit!r}."
+        )
+    return int(limit)
+
+
+def _free_bytes() -> int:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # not every system tells
+        return 4 << 30

@@ -1,0 +1,34 @@
+"""One machine: nothing to send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parablock.devices.base import BlockRule, BlockStep, Device, Samples
+from parablock.engines.base import Engine
+from parablock.kernels import Kernel
+from parablock.problem import Problem
+
+
+class LocalEngine(Engine):
+    def __init__(self, device: Device, kernel: Kernel, samples: Samples) -> None:
+        self.device, self.kernel, self.samples = device, kernel, samples
+
+    @property
+    def kernel_evaluations(self) -> int:
+        return self.device.kernel_evaluations
+
+    def solve(
+        self,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        blocks: Sequence[np.ndarray],
+        rule: BlockRule,
+        keep: bool,
+    ) -> list[BlockStep]:
+        return self.device.solve_blocks(self.kernel, self.samples, problem, point, blocks, rule, keep)
+
+    def product(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return self.device.kernel_dot(self.kernel, self.samples, self.samples.take(rows), direction)

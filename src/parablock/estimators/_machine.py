@@ -1,0 +1,208 @@
+"""What all kernel machines share: checks of input, fitted attributes, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from parablock.devices import DEVICES
+from parablock.engines import ENGINES
+from parablock.kernels import KERNELS, Kernel, make_kernel
+from parablock.losses import Loss
+from parablock.partition import PARTITIONERS, Partitioner
+from parablock.prediction import Expansion, GlobalModel, LocalModel
+from parablock.problem import Problem
+from parablock.solver import CHOICES, BlockSolver, Solution
+from parablock.training import Settings, Trained, train
+
+# Data of these types is exact in float32, which is twice as fast.
+_SMALL_TYPES = tuple(np.dtype(name) for name in ("float16", "int8", "uint8", "int16", "uint16", "bool"))
+
+
+class KernelMachine(BaseEstimator, metaclass=ABCMeta):
+    """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "partition": [StrOptions(set(PARTITIONERS)), "array-like", Partitioner],
+        "n_blocks": [Interval(Integral, 1, None, closed="left"), None],
+        "block_solver": [StrOptions(set(CHOICES)), BlockSolver],
+        "line_search": [StrOptions({"auto", "exact", "armijo"})],
+        "regroup": ["boolean"],
+        "prediction": [StrOptions({"global", "local"})],
+        "device": [StrOptions(set(DEVICES))],
+        "engine": [StrOptions(set(ENGINES))],
+        "n_jobs": [Integral, None],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _make_loss(self) -> Loss:
+        """The loss to minimise."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.positive_only = self.kernel == "chi2"
+        return tags
+
+    # --------------------------------------------------------------------------------------------- fitting
+
+    def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
+        """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in."""
+        precomputed = self.kernel == "precomputed"
+        dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
+        formats = False if precomputed else "csr"
+        checked = validate_data(self, X, y, reset=reset, dtype=dtype, order="C", accept_sparse=formats, **options)
+        X = checked if isinstance(y, str) else checked[0]
+        if precomputed and reset and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "kernel='precomputed' needs the square kernel matrix of the training samples with themselves; got "
+                f"shape {X.shape}. Pass K with K[i, j] = kernel(x_i, x_j)."
+            )
+        if self.kernel == "chi2" and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
+            raise ValueError(
+                "Negative values in data passed to the chi2 kernel, which compares counts or frequencies: scale the "
+                "features to be non-negative, or choose another kernel."
+            )
+        return checked
+
+    def _check_weight(self, X: Any, sample_weight: Any) -> np.ndarray:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if np.any(weight < 0):
+            raise ValueError(
+                f"Negative values in sample_weight (smallest: {weight.min()}): weights multiply C and must be zero "
+                "or positive."
+            )
+        if not np.any(weight > 0):
+            raise ValueError("All sample weights are zero: there is nothing to fit. Give some sample a positive one.")
+        return weight
+
+    def _fit(self, X: Any, target: np.ndarray, weight: np.ndarray, sample_weight: np.ndarray) -> None:
+        """Solve for targets and weights of shape (n_outputs, n). Rows whose sample weight is zero take no part."""
+        if self.prediction == "local" and self.regroup:
+            raise ValueError(
+                "prediction='local' uses the blocks of a fixed partition, and regroup=True makes new ones in every "
+                "iteration. Set regroup=False, or prediction='global'."
+            )
+        n = X.shape[0]
+        rows = np.flatnonzero(sample_weight > 0)
+        start, partition = self._start(n, len(target)), self.partition
+        if len(rows) < n:
+            X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
+            target, weight, sample_weight = target[:, rows], weight[:, rows], sample_weight[rows]
+            start = None if start is None else start[:, rows]
+            partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
+        self._gamma = self._numeric_gamma(X, sample_weight)
+        problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
+        trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
+        self._n_rows, self._dtype = n, X.dtype
+        self._keep(X, rows, trained)
+        self._warn(trained.solution)
+
+    def _start(self, n: int, n_outputs: int) -> np.ndarray | None:
+        """The last fit's coefficients, where there is one to start from."""
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return None
+        if self._n_rows != n or len(self.dual_coef_) != n_outputs:
+            warnings.warn(
+                f"warm_start=True, but the last fit had {self._n_rows} rows and {len(self.dual_coef_)} outputs and "
+                f"this one has {n} and {n_outputs}: starting from zero."
+            )
+            return None
+        start = np.zeros((n_outputs, n))
+        start[:, self.support_] = self.dual_coef_
+        return start
+
+    def _settings(self, partition: Any) -> Settings:
+        names = (
+            "tol", "max_iter", "n_blocks", "block_solver", "line_search", "regroup", "device", "engine", "n_jobs",
+            "memory_limit",
+        )  # fmt: skip
+        return Settings(partition=partition, verbose=int(self.verbose), **{name: getattr(self, name) for name in names})
+
+    def _make_kernel(self) -> Kernel:
+        return make_kernel(self.kernel, self._gamma, self.coef0, self.degree)
+
+    def _numeric_gamma(self, X: Any, sample_weight: np.ndarray) -> float:
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if self.gamma == "scale":
+            # Weighted like everything else, so that a weight of two equals the row twice.
+            share = sample_weight / (sample_weight.sum() * X.shape[1])
+            squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+            mean, mean_square = float((X.T @ share).sum()), float((squares.T @ share).sum())
+            variance = mean_square - mean * mean
+            return 1.0 / (X.shape[1] * variance) if variance > 1e-12 * mean_square else 1.0
+        return float(self.gamma)
+
+    def _keep(self, X: Any, rows: np.ndarray, trained: Trained) -> None:
+        """Set the fitted attributes. `rows` are the numbers of X's rows in what the user passed."""
+        solution, kernel = trained.solution, self._make_kernel()
+        intercept = np.array([measure.bias for measure in solution.measures])
+        expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef, rows)
+        self._centre = trained.centre
+        self._model: GlobalModel | LocalModel = GlobalModel(expansion, intercept)
+        if self.prediction == "local" and solution.local is not None:
+            self._model = LocalModel.of(kernel, X, rows, trained.partition.centres, solution.local)
+        self.support_ = expansion.rows
+        self.support_vectors_ = expansion.vectors
+        self.dual_coef_ = expansion.coef
+        self.intercept_ = intercept
+        self.n_iter_ = solution.state.iteration
+        self.history_ = solution.history
+        self.dual_objective_ = -solution.objective
+        self.duality_gap_ = solution.duality_gap
+        self.violation_ = solution.violation
+        self.kernel_evaluations_ = trained.kernel_evaluations
+        self.partition_ = trained.partition
+
+    def _warn(self, solution: Solution) -> None:
+        if solution.reason == "converged":
+            return
+        reached = (
+            f"the largest violation is {solution.violation:.3g} (tol={self.tol:g}) and the duality gap "
+            f"{solution.duality_gap / max(abs(solution.objective), 1e-300):.3g} of the objective"
+        )
+        text = {
+            "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
+            "max_iter or tol, or scale the data.",
+            "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what the "
+            "data's precision allows: pass float64 data, or raise tol.",
+            "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
+            "fit again with warm_start=True to go on from here.",
+        }[solution.reason]
+        warnings.warn(text, ConvergenceWarning)
+
+    # ------------------------------------------------------------------------------------------- predicting
+
+    def _decision(self, X: Any) -> np.ndarray:
+        """Decision values of shape (n_outputs, n)."""
+        check_is_fitted(self)
+        X = self._check_samples(X, reset=False)
+        kernel, device = self._make_kernel(), self._settings(None).make_device()
+        with device.session():
+            samples = device.samples(X.astype(self._dtype, copy=False), kernel, self._centre)
+            return self._model.decision(device, kernel, samples, self._centre)

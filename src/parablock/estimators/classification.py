@@ -1,0 +1,272 @@
+"""Classifiers: the support vector machine and logistic regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from parablock.estimators._documentation import documented
+from parablock.estimators._machine import KernelMachine
+from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """Base of the classifiers: two classes are one problem, more are one problem a class against the rest."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **KernelMachine._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
+        y : array of shape (n_samples,)
+            Class labels.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C for each sample.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._check_samples(X, y)
+        check_classification_targets(y)
+        sample_weight = self._check_weight(X, sample_weight)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        present = np.unique(labels[sample_weight > 0])
+        if len(present) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes with a positive weight, got 1 class: "
+                f"{self.classes_[present].tolist()}. Check y and sample_weight."
+            )
+        target = np.where(labels == np.arange(len(self.classes_))[:, None], 1.0, -1.0)
+        if len(self.classes_) == 2:
+            target = target[1:]
+        weight = sample_weight * self._class_weights(y, labels, sample_weight)[labels]
+        self._fit(X, target, np.broadcast_to(weight, target.shape), sample_weight)
+        return self
+
+    def _class_weights(self, y: np.ndarray, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        if self.class_weight == "balanced":
+            totals = np.bincount(labels, sample_weight, minlength=len(self.classes_))
+            return totals.sum() / (len(totals) * np.maximum(totals, 1e-300))
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if not (np.all(np.isfinite(weights)) and np.all(weights > 0)):
+            raise ValueError(
+                f"class_weight must be positive for every class, got {self.class_weight!r}. Leave rows out of the "
+                "training data, or give them sample_weight=0, to ignore a class."
+            )
+        return weights
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values: of shape (n_samples,) for two classes, positive for ``classes_[1]``; else one column a
+        class against the rest."""
+        decision = self._decision(X)
+        return decision[0] if len(self.classes_) == 2 else decision.T
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class labels."""
+        decision = self.decision_function(X)
+        best = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+        return self.classes_[best]
+
+
+@documented
+class KernelSVC(KernelClassifier):
+    """Kernel support vector classifier.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i loss(y_i f(x_i))`` exactly, with the hinge loss ``max(0, 1 - y f)`` or its
+    square. Several classes: one against the rest, in one solve that computes kernel values once for all.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    {parameters}
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from parablock import KernelSVC
+    >>> X, y = make_moons(500, noise=0.1, random_state=0)
+    >>> model = KernelSVC(C=10, gamma=2).fit(X, y)
+    >>> model.score(X, y)
+    1.0
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **KernelClassifier._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        partition: Any = "tree",
+        n_blocks: int | None = None,
+        block_solver: Any = "greedy",
+        line_search: str = "auto",
+        regroup: bool = True,
+        prediction: str = "global",
+        device: str = "cpu",
+        engine: str = "local",
+        n_jobs: int | None = None,
+        memory_limit: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.partition = partition
+        self.n_blocks = n_blocks
+        self.block_solver = block_solver
+        self.line_search = line_search
+        self.regroup = regroup
+        self.prediction = prediction
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _make_loss(self) -> Loss:
+        return Hinge() if self.loss == "hinge" else SquaredHinge()
+
+
+@documented
+class KernelLogisticRegression(KernelClassifier):
+    """Kernel logistic regression.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i log(1 + exp(-y_i f(x_i)))`` exactly. Several classes: one against the rest,
+    with probabilities scaled to sum to one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    {parameters}
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {attributes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from parablock import KernelLogisticRegression
+    >>> X, y = make_moons(500, noise=0.1, random_state=0)
+    >>> model = KernelLogisticRegression(C=10, gamma=2).fit(X, y)
+    >>> model.predict_proba(X[:1]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        partition: Any = "tree",
+        n_blocks: int | None = None,
+        block_solver: Any = "greedy",
+        line_search: str = "auto",
+        regroup: bool = True,
+        prediction: str = "global",
+        device: str = "cpu",
+        engine: str = "local",
+        n_jobs: int | None = None,
+        memory_limit: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.partition = partition
+        self.n_blocks = n_blocks
+        self.block_solver = block_solver
+        self.line_search = line_search
+        self.regroup = regroup
+        self.prediction = prediction
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _make_loss(self) -> Loss:
+        return Logistic()
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of every class, of shape (n_samples, n_classes)."""
+        decision = self._decision(X)
+        if len(self.classes_) == 2:
+            return np.stack((expit(-decision[0]), expit(decision[0])), axis=1)
+        probability = expit(decision).T
+        total = probability.sum(axis=1, keepdims=True)
+        # All against: nothing to tell the classes apart by.
+        return np.where(total > 0, probability / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))

@@ -1,0 +1,303 @@
+"""Regressors: support vector, ridge and quantile regression."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from parablock.estimators._documentation import documented
+from parablock.estimators._machine import KernelMachine
+from parablock.losses import EpsilonInsensitive, Loss, Quantile, SquaredError
+
+
+class KernelRegressor(RegressorMixin, KernelMachine):
+    """Base of the regressors. Several targets are several problems that share kernel values."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Real targets.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C for each sample.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._check_samples(X, y, multi_output=True, y_numeric=True)
+        sample_weight = self._check_weight(X, sample_weight)
+        self._single_target = y.ndim == 1
+        target = np.atleast_2d(np.asarray(y, dtype=np.float64).T)
+        self._fit(X, target, np.broadcast_to(sample_weight, target.shape), sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets, in the shape that y had."""
+        decision = self._decision(X)
+        return decision[0] if self._single_target else decision.T
+
+
+@documented
+class KernelSVR(KernelRegressor):
+    """Kernel support vector regression.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)`` exactly.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    epsilon : float, default=0.1
+        Errors up to this size cost nothing.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelSVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = KernelSVR(C=10).fit(X, np.sin(X[:, 0]))
+    >>> abs(float(model.predict([[1.5]])[0]) - np.sin(1.5)) < 0.15
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **KernelRegressor._parameter_constraints,
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        partition: Any = "tree",
+        n_blocks: int | None = None,
+        block_solver: Any = "greedy",
+        line_search: str = "auto",
+        regroup: bool = True,
+        prediction: str = "global",
+        device: str = "cpu",
+        engine: str = "local",
+        n_jobs: int | None = None,
+        memory_limit: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.partition = partition
+        self.n_blocks = n_blocks
+        self.block_solver = block_solver
+        self.line_search = line_search
+        self.regroup = regroup
+        self.prediction = prediction
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _make_loss(self) -> Loss:
+        return EpsilonInsensitive(self.epsilon)
+
+
+@documented
+class KernelRidge(KernelRegressor):
+    """Kernel ridge regression.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i (y_i - f(x_i))^2`` exactly, without ever storing the kernel matrix. Equals
+    scikit-learn's KernelRidge with ``alpha = 1 / (2 C)`` and ``fit_intercept=False``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelRidge
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = KernelRidge(C=10).fit(X, np.sin(X[:, 0]))
+    >>> abs(float(model.predict([[1.5]])[0]) - np.sin(1.5)) < 0.15
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        partition: Any = "tree",
+        n_blocks: int | None = None,
+        block_solver: Any = "greedy",
+        line_search: str = "auto",
+        regroup: bool = True,
+        prediction: str = "global",
+        device: str = "cpu",
+        engine: str = "local",
+        n_jobs: int | None = None,
+        memory_limit: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.partition = partition
+        self.n_blocks = n_blocks
+        self.block_solver = block_solver
+        self.line_search = line_search
+        self.regroup = regroup
+        self.prediction = prediction
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _make_loss(self) -> Loss:
+        return SquaredError()
+
+
+@documented
+class KernelQuantileRegressor(KernelRegressor):
+    """Kernel quantile regression.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i pinball(y_i - f(x_i))`` exactly, with ``pinball(e) = max(q e, (q - 1) e)``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    quantile : float, default=0.5
+        Which conditional quantile of the target to predict; 0.5 is the median.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelQuantileRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = KernelQuantileRegressor(C=10).fit(X, np.sin(X[:, 0]))
+    >>> abs(float(model.predict([[1.5]])[0]) - np.sin(1.5)) < 0.15
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **KernelRegressor._parameter_constraints,
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        quantile: float = 0.5,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        partition: Any = "tree",
+        n_blocks: int | None = None,
+        block_solver: Any = "greedy",
+        line_search: str = "auto",
+        regroup: bool = True,
+        prediction: str = "global",
+        device: str = "cpu",
+        engine: str = "local",
+        n_jobs: int | None = None,
+        memory_limit: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.quantile = quantile
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.partition = partition
+        self.n_blocks = n_blocks
+        self.block_solver = block_solver
+        self.line_search = line_search
+        self.regroup = regroup
+        self.prediction = prediction
+        self.device = device
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _make_loss(self) -> Loss:
+        return Quantile(self.quantile)

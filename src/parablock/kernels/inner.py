@@ -1,0 +1,61 @@
+"""Kernels of the inner product.
+
+    linear       x'z
+    polynomial   (gamma x'z + coef0)^degree
+    sigmoid      tanh(gamma x'z + coef0)          (not positive semi-definite in general)
+    cosine       x'z / (|x| |z|), 0 where either is zero
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parablock.kernels.base import Kernel
+
+
+class Linear(Kernel):
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        pass
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        return self_overlap
+
+
+class Polynomial(Kernel):
+    def __init__(self, gamma: float, coef0: float, degree: int) -> None:
+        self.gamma, self.coef0, self.degree = float(gamma), float(coef0), int(degree)
+
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        tile[...] = self.diagonal(tile)
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        base = self_overlap * self_overlap.dtype.type(self.gamma) + self_overlap.dtype.type(self.coef0)
+        power = np.ones_like(base)
+        for _ in range(self.degree):  # repeated products: numpy's power calls the slow general function
+            power *= base
+        return power
+
+
+class Sigmoid(Kernel):
+    def __init__(self, gamma: float, coef0: float) -> None:
+        self.gamma, self.coef0 = float(gamma), float(coef0)
+
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        tile[...] = self.diagonal(tile)
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        return np.tanh(self_overlap * self_overlap.dtype.type(self.gamma) + self_overlap.dtype.type(self.coef0))
+
+
+class Cosine(Kernel):
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        tile *= _inverse_root(row_self)[:, None]
+        tile *= _inverse_root(column_self)
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        return np.where(self_overlap > 0, self_overlap.dtype.type(1), self_overlap.dtype.type(0))
+
+
+def _inverse_root(self_overlap: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.where(self_overlap > 0, 1 / np.sqrt(self_overlap), self_overlap.dtype.type(0))

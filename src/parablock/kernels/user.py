@@ -1,0 +1,50 @@
+"""Kernel values that the user brings: a precomputed matrix, or a Python function of two sets of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from parablock.kernels.base import Kernel
+
+
+class Precomputed(Kernel):
+    """The samples are rows of the kernel matrix itself."""
+
+    overlap = "given"
+
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        pass
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        return self_overlap
+
+
+class Called(Kernel):
+    """``function(X, Z)`` returns the matrix of kernel values of the rows of X with the rows of Z."""
+
+    overlap = "called"
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
+        pass
+
+    def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
+        return self_overlap
+
+    def values(self, rows: Any, columns: Any) -> np.ndarray:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        result = np.asarray(self.function(rows, columns))
+        expected = (rows.shape[0], columns.shape[0])
+        if result.shape != expected:
+            raise ValueError(
+                f"The kernel function {name!r} must return an array of shape {expected} for inputs of "
+                f"{expected[0]} and {expected[1]} rows; it returned shape {result.shape}."
+            )
+        if not np.issubdtype(result.dtype, np.number) or not np.all(np.isfinite(result)):
+            raise ValueError(f"The kernel function {name!r} returned values that are not finite numbers.")
+        return result

@@ -1,0 +1,95 @@
+"""What a loss is: a separable convex term of the dual problem, written as four scalar functions.
+
+    minimise over coef   1/2 coef' K coef + sum_i g_i(coef_i),   lower_i <= coef_i <= upper_i     (paper, eq. 1)
+
+A loss is mathematics only. It knows nothing of blocks, threads, ranks or devices.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+from numba import cfunc, float64, types
+
+_SCALAR = float64(float64, float64, float64, float64)
+_BOUNDS = types.UniTuple(float64, 2)(float64, float64, float64)
+_SLOPES = types.UniTuple(float64, 3)(float64, float64, float64, float64)
+
+
+class Loss(ABC):
+    """A loss of one's own is a subclass that defines the four static functions below.
+
+    All four are plain scalar Python (``math`` is available): they are compiled by Numba the first time they
+    are needed, and called from inside the solvers' loops. ``target`` is the label (-1 or +1) or the
+    regression target of the sample, ``weight`` its C times its sample weight, ``parameter`` the loss's one
+    free number (``epsilon``, ``quantile``, ...).
+
+    - ``dual(coef, target, weight, parameter)``: g(coef), finite inside the bounds.
+    - ``primal(prediction, target, weight, parameter)``: the loss itself, whose convex conjugate is g:
+      ``g(c) = max over z of (-c z - primal(z))``. It serves the duality gap.
+    - ``bounds(target, weight, parameter)``: ``(lower, upper)``, infinite where there is no bound. Zero must
+      lie between them, because training starts there.
+    - ``slopes(coef, target, weight, parameter)``: ``(left, right, curvature)``: the one-sided derivatives of
+      g and its second derivative. The left derivative is ``-inf`` at the lower bound and the right one
+      ``+inf`` at the upper bound, so that the box needs no further mention anywhere.
+
+    Attributes
+    ----------
+    parameter : float
+        Passed on to the four functions.
+    piecewise_quadratic : bool
+        Whether g is quadratic between its kinks. The step size is then found exactly; otherwise by Armijo's
+        rule.
+    kink : float
+        Where inside the box the derivative of g jumps; ``nan`` when it does not.
+    """
+
+    parameter: float = 0.0
+    piecewise_quadratic: bool = False
+    kink: float = float("nan")
+
+    @staticmethod
+    @abstractmethod
+    def dual(coef: float, target: float, weight: float, parameter: float) -> float: ...
+
+    @staticmethod
+    @abstractmethod
+    def primal(prediction: float, target: float, weight: float, parameter: float) -> float: ...
+
+    @staticmethod
+    @abstractmethod
+    def bounds(target: float, weight: float, parameter: float) -> tuple[float, float]: ...
+
+    @staticmethod
+    @abstractmethod
+    def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]: ...
+
+    @cached_property
+    def compiled_dual(self) -> Any:
+        return _compile(_SCALAR, type(self).dual)
+
+    @cached_property
+    def compiled_primal(self) -> Any:
+        return _compile(_SCALAR, type(self).primal)
+
+    @cached_property
+    def compiled_bounds(self) -> Any:
+        return _compile(_BOUNDS, type(self).bounds)
+
+    @cached_property
+    def compiled_slopes(self) -> Any:
+        return _compile(_SLOPES, type(self).slopes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("compiled_")}
+
+
+def _compile(signature: Any, function: Any) -> Any:
+    # A C callback has one Numba type whatever function it holds, so one compiled solver serves every loss and
+    # can be cached on disk; functions passed as Numba dispatchers would compile the solvers once per loss.
+    try:
+        return cfunc(signature, cache=True)(function)
+    except RuntimeError:  # defined where Numba finds no file to cache beside, such as an interactive prompt
+        return cfunc(signature)(function)

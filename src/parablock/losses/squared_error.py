@@ -1,0 +1,33 @@
+"""Squared error: kernel ridge regression.
+
+    primal  C (y - z)^2              dual  g(c) = -y c + c^2 / (4 C)
+"""
+
+from __future__ import annotations
+
+import math
+
+from parablock.losses.base import Loss
+
+
+class SquaredError(Loss):
+    """``C (y - z)^2`` for a real target y."""
+
+    piecewise_quadratic = True
+
+    @staticmethod
+    def dual(coef: float, target: float, weight: float, parameter: float) -> float:
+        return -target * coef + coef * coef / (4.0 * weight)
+
+    @staticmethod
+    def primal(prediction: float, target: float, weight: float, parameter: float) -> float:
+        return weight * (target - prediction) ** 2
+
+    @staticmethod
+    def bounds(target: float, weight: float, parameter: float) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    @staticmethod
+    def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
+        slope = -target + coef / (2.0 * weight)
+        return slope, slope, 1.0 / (2.0 * weight)

@@ -1,0 +1,35 @@
+"""Squared hinge loss: the L2-loss support vector classifier.
+
+    primal  C max(0, 1 - y z)^2      dual  g(c) = -y c + c^2 / (4 C),   y c >= 0
+"""
+
+from __future__ import annotations
+
+import math
+
+from parablock.losses.base import Loss
+
+
+class SquaredHinge(Loss):
+    """``C max(0, 1 - y z)^2`` for labels y = -1, +1."""
+
+    piecewise_quadratic = True
+
+    @staticmethod
+    def dual(coef: float, target: float, weight: float, parameter: float) -> float:
+        return -target * coef + coef * coef / (4.0 * weight)
+
+    @staticmethod
+    def primal(prediction: float, target: float, weight: float, parameter: float) -> float:
+        return weight * max(0.0, 1.0 - target * prediction) ** 2
+
+    @staticmethod
+    def bounds(target: float, weight: float, parameter: float) -> tuple[float, float]:
+        return (0.0, math.inf) if target > 0 else (-math.inf, 0.0)
+
+    @staticmethod
+    def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
+        slope = -target + coef / (2.0 * weight)
+        left = -math.inf if target > 0 and coef <= 0.0 else slope
+        right = math.inf if target < 0 and coef >= 0.0 else slope
+        return left, right, 1.0 / (2.0 * weight)

@@ -1,0 +1,51 @@
+"""What is remembered of every outer iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Record:
+    """One outer iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    kind : str
+        What the blocks were: "partition", "regrouped" or "bridge".
+    seconds : float
+        Since the start of the fit.
+    objective : float
+        The minimised dual objective f after the iteration, summed over outputs; it never rises.
+    duality_gap : float
+        Certificate: primal minus dual value, summed over outputs.
+    violation : float
+        Largest violation of the optimality conditions; training ends when it is at most ``tol``.
+    step : float
+        Step size of the line search; the smallest of all outputs.
+    blocks : int
+        Number of blocks.
+    active : int
+        Variables in the blocks.
+    changed : int
+        Variables that moved.
+    updates : int
+        Coordinate updates inside the blocks.
+    kernel_evaluations : int
+        Kernel values computed since the start of the fit.
+    """
+
+    iteration: int
+    kind: str
+    seconds: float
+    objective: float
+    duality_gap: float
+    violation: float
+    step: float
+    blocks: int
+    active: int
+    changed: int
+    updates: int
+    kernel_evaluations: int

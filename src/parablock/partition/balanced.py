@@ -1,0 +1,42 @@
+"""Give every row to a near centre without filling any block beyond its capacity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parablock.devices.base import Device, Samples
+from parablock.kernels import Kernel
+from parablock.partition.base import Centres, chunks
+
+BALANCE = 1.25  # the largest block, as a multiple of the mean
+
+
+def balanced_blocks(
+    device: Device, kernel: Kernel, samples: Samples, centres: Centres, n_blocks: int
+) -> list[np.ndarray]:
+    """Rows ask their nearest centre that has room; a centre takes the nearest that ask, the others ask again.
+
+    Each round fills at least one centre or leaves nobody over, so it ends after at most `n_blocks` rounds.
+    Blocks may be empty.
+    """
+    n = len(samples)
+    room = np.full(n_blocks, int(np.ceil(BALANCE * n / n_blocks)))
+    labels = np.full(n, -1, dtype=np.intp)
+    waiting = np.arange(n)
+    while len(waiting):
+        closed = np.where(room > 0, 0.0, np.inf)
+        choice, distance = [], []
+        for part in chunks(samples.take(waiting)):
+            open_distances = centres.distances(device, kernel, part) + closed
+            nearest = open_distances.argmin(axis=1)
+            choice.append(nearest)
+            distance.append(open_distances[np.arange(len(nearest)), nearest])
+        wish, cost = np.concatenate(choice), np.concatenate(distance)
+        order = np.lexsort((cost, wish))
+        wish, rows = wish[order], waiting[order]
+        rank = np.arange(len(wish)) - np.searchsorted(wish, wish)
+        accepted = rank < room[wish]
+        labels[rows[accepted]] = wish[accepted]
+        room -= np.bincount(wish[accepted], minlength=n_blocks)
+        waiting = np.sort(rows[~accepted])
+    return [np.flatnonzero(labels == number) for number in range(n_blocks)]

@@ -1,0 +1,130 @@
+"""What a partition is (paper, section 4.3): disjoint blocks of all rows, and how to find a new row's block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parablock.devices.base import Device, Samples
+from parablock.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Disjoint blocks that together hold every row.
+
+    Attributes
+    ----------
+    method : str
+        How it was made.
+    blocks : list of ndarray of int
+        The rows of each block.
+    centres : Centres
+        Which block a new row belongs to.
+    kernel_mass_inside : float
+        Estimated share of the kernel's squared mass that lies inside the blocks,
+        ``sum K_ij^2 over pairs in one block / sum K_ij^2 over all pairs``: 1 minus the paper's relative error.
+    """
+
+    method: str
+    blocks: Sequence[np.ndarray]
+    centres: Centres
+    kernel_mass_inside: float = float("nan")
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.array([len(block) for block in self.blocks])
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The block of every row."""
+        labels = np.empty(self.sizes.sum(), dtype=np.intp)
+        for number, block in enumerate(self.blocks):
+            labels[block] = number
+        return labels
+
+    def report(self) -> str:
+        """Block sizes and quality in one line."""
+        sizes = self.sizes
+        return (
+            f"{self.method} partition: {len(sizes)} blocks of {sizes.min()} to {sizes.max()} rows "
+            f"(mean {sizes.mean():.0f}), {self.kernel_mass_inside:.1%} of the kernel's squared mass inside"
+        )
+
+
+class Centres(ABC):
+    """A partition's blocks as seen by a row that has none yet."""
+
+    @abstractmethod
+    def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
+        """Squared distance of every sample to every block's centre, up to a constant a sample."""
+
+    def nearest(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
+        """The block of every sample."""
+        labels = [self.distances(device, kernel, part).argmin(axis=1) for part in chunks(samples)]
+        return np.concatenate(labels) if labels else np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class FeatureCentres(Centres):
+    """Centres that are points among the samples."""
+
+    points: np.ndarray
+
+    @classmethod
+    def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
+        return cls(np.stack([np.asarray(samples.features(block).mean(axis=0)).ravel() for block in blocks]))
+
+    def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
+        points = self.points.astype(samples.dtype)
+        features = samples.features()
+        squares = features.multiply(features) if hasattr(features, "multiply") else features * features
+        own = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
+        return own - 2.0 * np.asarray(features @ points.T) + (points * points).sum(axis=1)
+
+
+class Partitioner(ABC):
+    """A way to make partitions."""
+
+    method: str
+
+    @abstractmethod
+    def blocks(
+        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Centres | None]:
+        """Disjoint blocks of all given samples, none empty, at most `n_blocks` of them; and their centres
+        where the method has its own."""
+
+    def regroup(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: Samples,
+        rows: np.ndarray,
+        n_blocks: int,
+        rng: np.random.Generator,
+    ) -> list[np.ndarray]:
+        """Fresh blocks of some of the rows."""
+        if n_blocks <= 1:
+            return [rows]
+        blocks, _ = self.blocks(device, kernel, samples.take(rows), n_blocks, rng)
+        return [rows[block] for block in blocks]
+
+    def partition(
+        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+    ) -> Partition:
+        """All rows in blocks, with centres and a report of quality."""
+        from parablock.partition.quality import kernel_mass_inside
+
+        blocks, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        if centres is None:
+            centres = FeatureCentres.means(samples, blocks)
+        return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng))
+
+
+def chunks(samples: Samples, size: int = 8192) -> list[Any]:
+    return [samples.take(slice(start, start + size)) for start in range(0, len(samples), size)]

@@ -1,0 +1,31 @@
+"""k-means on a sample of the rows, then balanced assignment of all: the paper's choice for shift-invariant kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from parablock.devices.base import Device, Samples
+from parablock.kernels import Kernel
+from parablock.partition.balanced import balanced_blocks
+from parablock.partition.base import Centres, FeatureCentres, Partitioner
+
+SAMPLE = 20_000  # the paper's
+
+
+class KMeansPartitioner(Partitioner):
+    """Blocks around k-means centres, none larger than 1.25 times the mean."""
+
+    method = "kmeans"
+
+    def blocks(
+        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Centres | None]:
+        n = len(samples)
+        n_blocks = min(n_blocks, n)
+        chosen = np.sort(rng.choice(n, size=min(n, SAMPLE), replace=False))
+        kmeans = KMeans(min(n_blocks, len(chosen)), n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
+        points = kmeans.fit(samples.features(chosen)).cluster_centers_
+        blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points), len(points))
+        full = [number for number, block in enumerate(blocks) if len(block)]
+        return [blocks[number] for number in full], FeatureCentres(points[full])

@@ -1,0 +1,67 @@
+"""Balanced tree: halve the rows along the line between two 2-means centres, and recurse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from parablock.devices.base import Device, Samples
+from parablock.kernels import Kernel
+from parablock.partition.base import Centres, Partitioner
+
+_SAMPLE = 256  # rows that a node's two centres are found on
+_LLOYD_STEPS = 3
+
+
+class TreePartitioner(Partitioner):
+    """Blocks of equal size (to one row), neighbours in space; costs a few passes over the data."""
+
+    method = "tree"
+
+    def blocks(
+        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Centres | None]:
+        leaves: list[np.ndarray] = []
+        nodes = [(np.arange(len(samples)), n_blocks)]
+        while nodes:
+            node, parts = nodes.pop()
+            if parts <= 1 or len(node) <= 1:
+                leaves.append(np.sort(node))
+                continue
+            # The cut is at the rank that gives every leaf the same number of rows.
+            cut = round(len(node) * (parts // 2) / parts)
+            direction = _direction(samples, node, rng)
+            along = np.asarray(samples.features(node) @ direction).ravel()
+            order = np.argpartition(along, min(cut, len(node) - 1))
+            nodes.append((node[order[cut:]], parts - parts // 2))
+            nodes.append((node[order[:cut]], parts // 2))
+        return [leaf for leaf in leaves if len(leaf)], None
+
+
+def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
+    points = samples.features(node if len(node) <= _SAMPLE else rng.choice(node, size=_SAMPLE, replace=False))
+    first = _row(points, int(rng.integers(points.shape[0])))
+    second = _row(points, int(np.argmin(points @ first - 0.5 * _squares(points))))  # the farthest from the first
+    for _ in range(_LLOYD_STEPS):
+        side = points @ (first - second) > 0.5 * (first @ first - second @ second)
+        if side.all() or not side.any():
+            break
+        first, second = _mean(points[side]), _mean(points[~side])
+    return first - second
+
+
+def _row(points: Any, number: int) -> np.ndarray:
+    return points[number].toarray().ravel() if sp.issparse(points) else points[number]
+
+
+def _mean(points: Any) -> np.ndarray:
+    return np.asarray(points.mean(axis=0)).ravel()
+
+
+def _squares(points: Any) -> np.ndarray:
+    if sp.issparse(points):
+        return np.asarray(points.multiply(points).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", points, points)

@@ -1,0 +1,205 @@
+"""The dual problem (paper, section 3) and what can be said of a point of it.
+
+    minimise over coef   f(coef) = 1/2 coef' K coef + sum_i g_i(coef_i),   lower_i <= coef_i <= upper_i
+    with an intercept    also sum_i coef_i = 0                             (LIBSVM's problem)
+
+`coef` are the signed coefficients of the kernel expansion, so `decision = K coef` is the current prediction
+on every training sample, without its intercept, and `decision_i + g_i'(coef_i)` the gradient. Labels, weights
+and regression targets live only inside g_i. Several outputs (one-vs-rest classes) are several independent
+problems over one kernel matrix: every array here has one row an output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from parablock.losses import Loss
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Losses, targets and bounds of all outputs; everything but the kernel.
+
+    Attributes
+    ----------
+    loss : Loss
+    target, weight : ndarray of shape (n_outputs, n)
+        Label or regression target, and C times sample weight (positive), of each sample.
+    lower, upper : ndarray of shape (n_outputs, n)
+        The box.
+    intercept : bool
+        Whether the coefficients of an output must sum to zero.
+    """
+
+    loss: Loss
+    target: np.ndarray
+    weight: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    intercept: bool
+
+    @classmethod
+    def build(cls, loss: Loss, target: np.ndarray, weight: np.ndarray, intercept: bool) -> Problem:
+        target = np.ascontiguousarray(np.atleast_2d(target), dtype=np.float64)
+        weight = np.ascontiguousarray(np.broadcast_to(weight, target.shape), dtype=np.float64)
+        lower, upper = np.empty_like(target), np.empty_like(target)
+        for output in range(len(target)):
+            _bounds(loss.compiled_bounds, loss.parameter, target[output], weight[output], lower[output], upper[output])
+        problem = cls(loss, target, weight, lower, upper, intercept)
+        problem._refuse_nonsense()
+        return problem
+
+    @property
+    def n_outputs(self) -> int:
+        return self.target.shape[0]
+
+    @property
+    def n(self) -> int:
+        return self.target.shape[1]
+
+    def terms(self, output: int, rows: Any = slice(None)) -> tuple[Any, float, np.ndarray, np.ndarray]:
+        """What the loops over samples need of the loss: slopes, parameter, target, weight."""
+        return (
+            self.loss.compiled_slopes,
+            self.loss.parameter,
+            self.target[output, rows],
+            self.weight[output, rows],
+        )
+
+    def dual_sum(self, output: int, coef: np.ndarray, rows: Any = slice(None)) -> float:
+        """sum_i g_i(coef_i) over the given rows."""
+        _, parameter, target, weight = self.terms(output, rows)
+        return _dual_sum(self.loss.compiled_dual, parameter, target, weight, coef)
+
+    def measure(self, output: int, coef: np.ndarray, decision: np.ndarray) -> Measure:
+        """Objective, duality gap and violation of one output at a point with its `decision = K coef`."""
+        slopes, parameter, target, weight = self.terms(output)
+        left, right = np.empty(self.n), np.empty(self.n)
+        _slopes(slopes, parameter, target, weight, coef, left, right)
+        upward, downward = -(decision + right), decision + left
+        bias = fitting_bias(upward, downward) if self.intercept else 0.0
+        gap = _gap(self.loss.compiled_dual, self.loss.compiled_primal, parameter, target, weight, coef, decision + bias)
+        upward -= bias
+        downward += bias
+        highest, lowest = float(upward.max()), float(downward.max())
+        # With an intercept this is LIBSVM's stopping rule, the maximal violating pair, whatever the bias.
+        violation = highest + lowest if self.intercept else max(highest, lowest)
+        objective = 0.5 * float(coef @ decision) + self.dual_sum(output, coef)
+        return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
+
+    def feasible(self, coef: np.ndarray) -> np.ndarray:
+        """The given coefficients moved into the box and, with an intercept, to sum zero.
+
+        Clipping comes first; then the heavier sign is scaled down, which keeps every coefficient in its box
+        because zero lies in every box.
+        """
+        coef = np.clip(coef, self.lower, self.upper)
+        if self.intercept:
+            positive = np.where(coef > 0, coef, 0.0).sum(axis=1, keepdims=True)
+            negative = -np.where(coef < 0, coef, 0.0).sum(axis=1, keepdims=True)
+            common = np.minimum(positive, negative)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                scale = np.where(coef > 0, common / positive, common / negative)
+            coef = np.where(coef == 0, 0.0, coef * scale)
+        return np.ascontiguousarray(coef)
+
+    def _refuse_nonsense(self) -> None:
+        name = type(self.loss).__name__
+        if not (np.all(self.lower <= 0) and np.all(self.upper >= 0)):
+            raise ValueError(
+                f"{name}.bounds must return lower <= 0 <= upper for every sample, because training starts from "
+                f"zero; got lower up to {np.max(self.lower)} and upper down to {np.min(self.upper)}."
+            )
+        zero = np.zeros(self.n)
+        for output in range(self.n_outputs):
+            slopes, parameter, target, weight = self.terms(output)
+            left, right = np.empty(self.n), np.empty(self.n)
+            _slopes(slopes, parameter, target, weight, zero, left, right)
+            if not np.all(left <= right):
+                raise ValueError(
+                    f"{name}.slopes must return left <= right (g is convex) and never nan; at coef=0 it returned "
+                    "a left slope above the right one or nan. Check the loss's derivative."
+                )
+            if not np.isfinite(self.dual_sum(output, zero)):
+                raise ValueError(f"{name}.dual must be finite at coef=0; got {self.dual_sum(output, zero)}.")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How good a point of the problem is, for one output.
+
+    Attributes
+    ----------
+    objective : float
+        f, the minimised dual objective.
+    duality_gap : float
+        Primal minus dual value, never negative, zero at the optimum only: the certificate.
+    violation : float
+        Largest violation of the optimality conditions, which `tol` bounds.
+    bias : float
+        The intercept that fits the free variables; 0 without an intercept.
+    upward, downward : ndarray of shape (n,)
+        How much each variable wants to grow, and to shrink; -inf at the bound, not positive when satisfied.
+    """
+
+    objective: float
+    duality_gap: float
+    violation: float
+    bias: float
+    upward: np.ndarray
+    downward: np.ndarray
+
+    @property
+    def free(self) -> np.ndarray:
+        """Which variables are strictly inside their box and off every kink."""
+        return self.upward == -self.downward
+
+
+def fitting_bias(upward: np.ndarray, downward: np.ndarray) -> float:
+    """The intercept at which the variables' wishes balance.
+
+    At the optimum every free variable has upward = -downward = bias. The median is not moved by variables that
+    are still far off. Without free variables any bias between the two extreme wishes will do.
+    """
+    free = upward == -downward
+    if free.any():
+        return float(np.median(upward[free]))
+    highest, lowest = float(upward.max()), -float(downward.max())
+    if np.isfinite(highest) and np.isfinite(lowest):
+        return 0.5 * (highest + lowest)
+    return highest if np.isfinite(highest) else lowest if np.isfinite(lowest) else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _bounds(bounds, parameter, target, weight, lower, upper):  # type: ignore[no-untyped-def]
+    for i in range(len(target)):
+        lower[i], upper[i] = bounds(target[i], weight[i], parameter)
+
+
+@njit(cache=True, nogil=True)
+def _slopes(slopes, parameter, target, weight, coef, left, right):  # type: ignore[no-untyped-def]
+    for i in range(len(coef)):
+        left[i], right[i], _ = slopes(coef[i], target[i], weight[i], parameter)
+
+
+@njit(cache=True, nogil=True)
+def _dual_sum(dual, parameter, target, weight, coef):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(coef)):
+        total += dual(coef[i], target[i], weight[i], parameter)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _gap(dual, primal, parameter, target, weight, coef, prediction):  # type: ignore[no-untyped-def]
+    # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
+    # rounding cannot make it negative.
+    total = 0.0
+    for i in range(len(coef)):
+        term = primal(prediction[i], target[i], weight[i], parameter) + dual(coef[i], target[i], weight[i], parameter)
+        total += max(0.0, term + coef[i] * prediction[i])
+    return total

@@ -1,0 +1,138 @@
+"""How far to go along the direction that the blocks found (paper, section 4.2).
+
+Along a direction d the objective of one output is
+
+    phi(beta) = f(coef) + beta decision'd + beta^2/2 d'Kd + sum_i g_i(coef_i + beta d_i) - g_i(coef_i)
+
+so with `decision` and `K d` at hand a step size costs no kernel values, only sums over the moved variables.
+The bounds are lower <= coef + beta d <= upper; the objective never rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from parablock.problem import Problem
+
+SUFFICIENT_DECREASE = 1e-2  # sigma in the paper's condition
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Line:
+    """One output's objective along a direction, restricted to the variables that move."""
+
+    problem: Problem
+    output: int
+    rows: np.ndarray
+    coef: np.ndarray
+    direction: np.ndarray
+    slope: float  # decision'd
+    quadratic: float  # d'Kd
+
+    def change(self, beta: float) -> float:
+        """phi(beta) - phi(0)."""
+        at = self.problem.dual_sum(self.output, self._point(beta), self.rows)
+        start = self.problem.dual_sum(self.output, self.coef, self.rows)
+        return beta * self.slope + 0.5 * beta * beta * self.quadratic + at - start
+
+    def derivative(self, beta: float, ahead: bool = True) -> tuple[float, float]:
+        """phi'(beta) and phi''(beta); where phi' jumps, its value just ahead of beta or just behind."""
+        slopes, parameter, target, weight = self.problem.terms(self.output, self.rows)
+        slope, curvature = _directional(slopes, parameter, target, weight, self._point(beta), self.direction, ahead)
+        return self.slope + beta * self.quadratic + slope, self.quadratic + curvature
+
+    def longest(self) -> float:
+        """The largest beta inside the box (the paper's upper eta, with its division)."""
+        lower, upper = self.problem.lower[self.output, self.rows], self.problem.upper[self.output, self.rows]
+        room = np.where(self.direction > 0, upper - self.coef, self.coef - lower)
+        with np.errstate(divide="ignore"):
+            return float(np.min(room / np.abs(self.direction), initial=np.inf))
+
+    def breaks(self, longest: float) -> np.ndarray:
+        """Where phi' jumps before the longest step."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beta = (self.problem.loss.kink - self.coef) / self.direction
+        return np.unique(beta[(beta > 0) & (beta < longest)])
+
+    def _point(self, beta: float) -> np.ndarray:
+        return _along(
+            self.coef,
+            self.direction,
+            beta,
+            self.problem.lower[self.output, self.rows],
+            self.problem.upper[self.output, self.rows],
+            self.problem.loss.kink,
+        )
+
+
+def exact_step(line: Line) -> float:
+    """The minimiser where g is piecewise quadratic: in closed form on the piece that holds it.
+
+    Where g is linear in its box (hinge, quantile) there is one piece, and this is the paper's formula.
+    """
+    longest = line.longest()
+    ends = np.append(line.breaks(longest), longest)
+    # phi' rises, so the piece that holds its zero is the first whose far end is not downhill.
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if line.derivative(float(ends[middle]), ahead=True)[0] < 0:
+            low = middle + 1
+        else:
+            high = middle
+    start, end = float(ends[low - 1]) if low else 0.0, float(ends[low])
+    slope, curvature = line.derivative(start)
+    if not slope < 0:
+        return start
+    best = start - slope / curvature if curvature > 0 else end
+    best = min(best, end)
+    return best if np.isfinite(best) and line.change(best) <= 0 else 0.0
+
+
+def armijo_step(line: Line, n_blocks: int) -> float:
+    """1, 1/2, 1/4, ... until the decrease is sufficient; never worse than 1/k, as the paper's proof asks."""
+    promised, _ = line.derivative(0.0)
+    if not promised < 0:
+        return 0.0
+    beta = 1.0
+    for _ in range(_HALVINGS):
+        change = line.change(beta)
+        if change <= SUFFICIENT_DECREASE * beta * promised:
+            safe = 1.0 / n_blocks
+            return safe if beta > safe and line.change(safe) < change else beta
+        beta *= 0.5
+    return 0.0
+
+
+def moved(problem: Problem, output: int, rows: np.ndarray, coef: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """coef + step, exactly on the bounds and kinks that it reaches."""
+    lower, upper = problem.lower[output, rows], problem.upper[output, rows]
+    return _along(coef, step, 1.0, lower, upper, problem.loss.kink)
+
+
+@njit(cache=True, nogil=True)
+def _directional(slopes, parameter, target, weight, coef, direction, ahead):  # type: ignore[no-untyped-def]
+    slope, curvature = 0.0, 0.0
+    for i in range(len(coef)):
+        if direction[i] != 0.0:
+            left, right, bend = slopes(coef[i], target[i], weight[i], parameter)
+            slope += direction[i] * (right if (direction[i] > 0.0) == ahead else left)
+            curvature += direction[i] * direction[i] * bend
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def _along(coef, direction, beta, lower, upper, kink):  # type: ignore[no-untyped-def]
+    point = np.empty_like(coef)
+    for i in range(len(coef)):
+        value = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])
+        for place in (lower[i], upper[i], kink):
+            # Rounding must not leave a variable a hair away from a bound or kink that it has reached.
+            if abs(value - place) <= 1e-12 * abs(direction[i]):
+                value = place
+        point[i] = value
+    return point

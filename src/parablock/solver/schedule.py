@@ -1,0 +1,196 @@
+"""What the blocks of the next iteration hold.
+
+The paper keeps one partition. Its theorem does not need that: the decrease of an iteration is proved for
+whatever partition that iteration uses. So there are two schedules.
+
+    fixed      The paper's Algorithm 1: the same blocks, all rows, in every iteration. With an intercept every
+               second iteration is a bridge.
+    regrouped  The first iteration solves the partition. Later ones take only the variables that can still move
+               and cut them into fresh blocks of neighbours, so that the blocks get fewer and the block-diagonal
+               model of the kernel better; every second iteration is a bridge.
+
+A *bridge* is one block of the worst violators from everywhere, filled up with free variables. Blocks of
+neighbours alone cannot agree on what all of them share: the intercept, and without one the common mode of a
+wide kernel (its eigenvector close to the constant one), which k blocks correct k-fold because each corrects it
+as if it were alone. So regrouped blocks move variables in pairs that keep the block's sum, which cannot excite
+that mode, and leave it to the bridge, which being alone cannot overshoot. When all that can still move fits
+into the bridge, the method has become an exact active-set solver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parablock.problem import Measure
+
+Regroup = Callable[[np.ndarray, int], list[np.ndarray]]  # rows and number of blocks to blocks
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The blocks of one iteration.
+
+    Attributes
+    ----------
+    kind : {"partition", "regrouped", "bridge"}
+        The paper's partition comes again as it is; the others are made for one iteration.
+    blocks : sequence of index arrays
+        Disjoint.
+    outputs : sequence of int
+        The outputs that have not converged; the others are left alone.
+    pairs : bool
+        Whether each block keeps its sum.
+    """
+
+    kind: str
+    blocks: Sequence[np.ndarray]
+    outputs: Sequence[int]
+    pairs: bool
+
+    @property
+    def active(self) -> int:
+        """Number of variables that may move."""
+        return sum(len(block) for block in self.blocks)
+
+
+class Schedule(ABC):
+    """Decides on blocks, one iteration after another."""
+
+    @abstractmethod
+    def next(self, measures: Sequence[Measure]) -> Plan:
+        """The blocks of the next iteration, from how the outputs stand."""
+
+    def learn(self, plan: Plan, step: float) -> None:
+        """Take note of the step size that the plan's blocks led to."""
+
+
+class FixedSchedule(Schedule):
+    """The same partition in every iteration; with an intercept a bridge every second one."""
+
+    def __init__(self, blocks: Sequence[np.ndarray], bridge_size: int, intercept: bool, tol: float) -> None:
+        self.blocks, self.bridge_size, self.intercept, self.tol = blocks, bridge_size, intercept, tol
+        self._bridge_is_next = False
+
+    def next(self, measures: Sequence[Measure]) -> Plan:
+        bridge, self._bridge_is_next = self._bridge_is_next, self.intercept and not self._bridge_is_next
+        wishes = Wishes.of(measures, self.tol)
+        if bridge:
+            return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, True)
+        return Plan("partition", self.blocks, wishes.outputs, self.intercept)
+
+
+class RegroupedSchedule(Schedule):
+    """Fresh blocks of what can still move, and bridges.
+
+    The step size is the thermometer: when the line search shortens the step, the blocks have got into each
+    other's way, and the next iteration has fewer of them, holding a sample of the active rows; when it does
+    not, more.
+    """
+
+    SHORT, LONG = 0.5, 0.8
+
+    def __init__(
+        self,
+        blocks: Sequence[np.ndarray],
+        regroup: Regroup,
+        bridge_size: int,
+        intercept: bool,
+        tol: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.blocks, self.regroup, self.bridge_size = blocks, regroup, bridge_size
+        self.intercept, self.tol, self.rng = intercept, tol, rng
+        self.block_size = max(len(block) for block in blocks)
+        self.most_blocks = len(blocks)
+        self._iteration = 0
+
+    def next(self, measures: Sequence[Measure]) -> Plan:
+        self._iteration += 1
+        wishes = Wishes.of(measures, self.tol)
+        if self._iteration % 2 == 0:
+            return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, self.intercept)
+        if self._iteration == 1 and wishes.everyone_moves():
+            blocks = self.blocks
+        else:
+            blocks = self._fresh_blocks(wishes)
+        return Plan("regrouped", blocks, wishes.outputs, self.intercept or len(blocks) > 1)
+
+    def learn(self, plan: Plan, step: float) -> None:
+        if plan.kind == "regrouped":
+            if step < self.SHORT:
+                self.most_blocks = max(1, len(plan.blocks) // 2)
+            elif step > self.LONG:
+                self.most_blocks = max(self.most_blocks, 2 * len(plan.blocks))
+
+    def _fresh_blocks(self, wishes: Wishes) -> list[np.ndarray]:
+        rows = wishes.active_rows()
+        room = self.most_blocks * self.block_size
+        if len(rows) > room:
+            rows = sampled_rows(wishes, rows, room, self.rng)
+        return self.regroup(rows, -(-len(rows) // self.block_size))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How much each variable still wants to move: the strongest wish of the outputs that have not converged."""
+
+    outputs: Sequence[int]
+    upward: np.ndarray
+    downward: np.ndarray
+    free: np.ndarray
+    tol: float
+
+    @classmethod
+    def of(cls, measures: Sequence[Measure], tol: float) -> Wishes:
+        outputs = [output for output, measure in enumerate(measures) if measure.violation > tol]
+        unfinished = [measures[output] for output in outputs]
+        return cls(
+            outputs,
+            np.maximum.reduce([measure.upward for measure in unfinished]),
+            np.maximum.reduce([measure.downward for measure in unfinished]),
+            np.logical_or.reduce([measure.free for measure in unfinished]),
+            tol,
+        )
+
+    @property
+    def violation(self) -> np.ndarray:
+        return np.maximum(self.upward, self.downward)
+
+    def active_rows(self) -> np.ndarray:
+        """Violators, and all free variables: these must follow when others move, converged or not."""
+        return np.flatnonzero((self.violation > 0.5 * self.tol) | self.free)
+
+    def everyone_moves(self) -> bool:
+        return len(self.active_rows()) == len(self.free)
+
+
+def bridge_rows(wishes: Wishes, size: int) -> np.ndarray:
+    """Half the worst upward and half the worst downward violators, filled up with the other free variables
+    that are farthest from converged."""
+    half = size // 2
+    rows = np.union1d(_largest(wishes.upward, half), _largest(wishes.downward, half))
+    rows = rows[wishes.violation[rows] > 0]
+    others = np.setdiff1d(np.flatnonzero(wishes.free), rows, assume_unique=True)
+    fill = others[_largest(wishes.violation[others], size - len(rows))]
+    return np.sort(np.concatenate((rows, fill)))
+
+
+def sampled_rows(wishes: Wishes, rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn with a probability that grows with the root of their violation, half upward and half downward
+    movers. The worst alone would be one class in one corner, and zigzag."""
+    violation = np.maximum(wishes.violation[rows], 1e-3 * wishes.tol)
+    # The largest of log-weights with Gumbel noise are a weighted sample without replacement.
+    key = 0.5 * np.log(violation) + rng.gumbel(size=len(rows))
+    grows = wishes.upward[rows] >= wishes.downward[rows]
+    parts = [rows[side][_largest(key[side], count // 2)] for side in (grows, ~grows)]
+    return np.sort(np.concatenate(parts))
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Where the `count` largest values are."""
+    count = min(count, len(values))
+    return np.argpartition(values, -count)[-count:] if count > 0 else np.empty(0, dtype=np.intp)

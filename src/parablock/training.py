@@ -1,0 +1,172 @@
+"""One fit from top to bottom: data and problem in, solution out.
+
+    samples      the data made ready for the device
+    partition    the first blocks                                   (paper, section 4.3)
+    schedule     what every iteration's blocks hold
+    minimise     Algorithm 1                                        (section 4)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from parablock.devices import DEVICES, Device, Samples
+from parablock.devices.memory import memory_bytes
+from parablock.engines import ENGINES
+from parablock.kernels import Kernel
+from parablock.losses import Loss
+from parablock.monitor import Progress
+from parablock.partition import Partition, Partitioner, make_partitioner
+from parablock.problem import Problem
+from parablock.solver import (
+    BlockSolver,
+    FixedSchedule,
+    Options,
+    RegroupedSchedule,
+    Schedule,
+    Solution,
+    State,
+    minimise,
+)
+
+# A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth.
+_BLOCK_SIZE, _WIDE_BLOCK_SIZE, _WIDE = 1024, 2048, 256
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the estimators' parameters of the same names."""
+
+    tol: float = 1e-3
+    max_iter: int = 1000
+    partition: Any = "tree"
+    n_blocks: int | None = None
+    block_solver: str | BlockSolver = "greedy"
+    line_search: str = "auto"
+    regroup: bool = True
+    device: str = "cpu"
+    engine: str = "local"
+    n_jobs: int | None = None
+    memory_limit: Any = None
+    verbose: int = 0
+
+    def make_device(self) -> Device:
+        return DEVICES[self.device](self.n_jobs, memory_bytes(self.memory_limit))
+
+    def options(self, loss: Loss) -> Options:
+        if self.line_search == "exact" and not loss.piecewise_quadratic:
+            raise ValueError(
+                f"line_search='exact' needs a piecewise quadratic loss; {type(loss).__name__} is not one. Use "
+                "'auto' or 'armijo'."
+            )
+        exact = loss.piecewise_quadratic if self.line_search == "auto" else self.line_search == "exact"
+        solver = self.block_solver if isinstance(self.block_solver, BlockSolver) else BlockSolver(self.block_solver)
+        return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo")
+
+    def block_count(self, X: Any) -> int:
+        size = _WIDE_BLOCK_SIZE if X.shape[1] > _WIDE and not sp.issparse(X) else _BLOCK_SIZE
+        wanted = -(-X.shape[0] // size) if self.n_blocks is None else self.n_blocks
+        return min(wanted, X.shape[0])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a fit leaves behind.
+
+    Attributes
+    ----------
+    solution : Solution
+    partition : Partition
+        The first blocks.
+    centre : ndarray or None
+        What was subtracted from the data.
+    kernel_evaluations : int
+    """
+
+    solution: Solution
+    partition: Partition
+    centre: np.ndarray | None
+    kernel_evaluations: int
+
+
+def train(
+    X: Any,
+    kernel: Kernel,
+    problem: Problem,
+    settings: Settings,
+    rng: np.random.Generator,
+    start: np.ndarray | None = None,
+) -> Trained:
+    """Minimise the problem over the kernel matrix of the rows of X.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of float32 or float64, shape (n, n_features)
+    kernel : Kernel
+    problem : Problem
+    settings : Settings
+    rng : numpy Generator
+    start : ndarray of shape (n_outputs, n), optional
+        Coefficients to start from; they are moved into the box.
+    """
+    started = time.perf_counter()
+    progress = Progress(settings.verbose)
+    options = settings.options(problem.loss)
+    partitioner = make_partitioner(settings.partition, problem.n)
+    centre = X.mean(axis=0, dtype=np.float64) if kernel.shift_invariant and not sp.issparse(X) else None
+    device = settings.make_device()
+    with device.session():
+        samples = device.samples(X, kernel, centre)
+        _refuse_nonsense(device, kernel, samples, rng)
+        partition = partitioner.partition(device, kernel, samples, settings.block_count(X), rng)
+        progress.say(partition.report())
+        engine = ENGINES[settings.engine](device, kernel, samples)
+        schedule = _schedule(problem, settings, partition, _Regrouper(partitioner, device, kernel, samples, rng))
+        coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
+        used = np.flatnonzero(coef.any(axis=0))
+        decision = engine.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
+        state = State(coef, decision)
+        solution = minimise(problem, engine, schedule, options, state, rng, started, progress.iteration)
+    return Trained(solution, partition, centre, device.kernel_evaluations)
+
+
+@dataclass(frozen=True)
+class _Regrouper:
+    partitioner: Partitioner
+    device: Device
+    kernel: Kernel
+    samples: Samples
+    rng: np.random.Generator
+
+    def __call__(self, rows: np.ndarray, n_blocks: int) -> list[np.ndarray]:
+        return self.partitioner.regroup(self.device, self.kernel, self.samples, rows, n_blocks, self.rng)
+
+
+def _schedule(problem: Problem, settings: Settings, partition: Partition, regroup: _Regrouper) -> Schedule:
+    bridge_size = 2 * int(partition.sizes.max())
+    if settings.regroup:
+        return RegroupedSchedule(partition.blocks, regroup, bridge_size, problem.intercept, settings.tol, regroup.rng)
+    return FixedSchedule(partition.blocks, bridge_size, problem.intercept, settings.tol)
+
+
+def _refuse_nonsense(device: Device, kernel: Kernel, samples: Samples, rng: np.random.Generator) -> None:
+    """A kernel matrix must be finite and symmetric with a diagonal that is not negative; look at a sample of it."""
+    diagonal = kernel.diagonal(samples.self_overlap)
+    few = samples.take(np.sort(rng.choice(len(samples), size=min(len(samples), 64), replace=False)))
+    values = device.gram(kernel, few, few)
+    name = type(kernel).__name__.lower()
+    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(diagonal))):
+        raise ValueError(
+            f"The {name} kernel gives values that are not finite numbers on this data. Scale the features (for "
+            "instance with StandardScaler) or lower gamma, coef0 or degree."
+        )
+    if not np.allclose(values, values.T, rtol=1e-3, atol=1e-5 * max(1.0, float(np.abs(values).max()))):
+        raise ValueError(
+            f"The {name} kernel matrix is not symmetric: K(x, z) must equal K(z, x). Largest difference found: "
+            f"{np.abs(values - values.T).max():.3g}."
+        )

@@ -87,9 +87,7 @@ def load(name: str) -> Dataset:
     if name in ("covtype", "covtype7"):
         return _split_covtype(binary=name == "covtype")
     with np.load(_path_of(name)) as arrays:
-        return Dataset(
-            _features(arrays, "train"), arrays["y_train"], _features(arrays, "test"), arrays["y_test"]
-        )
+        return Dataset(_features(arrays, "train"), arrays["y_train"], _features(arrays, "test"), arrays["y_test"])
 
 
 def covtype_table() -> tuple[NDArray[np.int16], NDArray[np.int8]]:

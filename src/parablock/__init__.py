@@ -11,6 +11,7 @@ from parablock.estimators import (
 )
 from parablock.losses import Loss
 from parablock.solver import BlockSolver
+from parablock.training import solve
 
 __version__ = "0.1.0"
 
@@ -25,4 +26,5 @@ __all__ = [
     "KernelSVR",
     "Loss",
     "__version__",
+    "solve",
 ]

@@ -90,9 +90,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=Path("convergence.png"),
         help="the picture to write (default: %(default)s)",
     )
-    parser.add_argument(
-        "--no-compare", dest="compare", action="store_false", help="leave out scikit-learn's SVC"
-    )
+    parser.add_argument("--no-compare", dest="compare", action="store_false", help="leave out scikit-learn's SVC")
     options = parser.parse_args(arguments)
     if not 100 <= options.rows <= 50_000:
         parser.error(f"--rows {options.rows} was given; use 100 to 50000, which is all of the sample")
@@ -182,9 +180,7 @@ def _save_picture(path: Path, model: Any, results: Sequence[Result]) -> str:
         (panels[1], violation, "Largest violation of the optimality conditions", "#c05621"),
     ):
         shown = np.isfinite(values) & (values > 0)  # a logarithmic axis has no place for the others
-        panel.plot(
-            seconds[shown], values[shown], color=colour, linewidth=2, marker="o", markersize=3.5, zorder=3
-        )
+        panel.plot(seconds[shown], values[shown], color=colour, linewidth=2, marker="o", markersize=3.5, zorder=3)
         panel.set_yscale("log")
         panel.set_xlim(left=0)
         panel.set_title(title, loc="left", fontsize=11, color=ink)

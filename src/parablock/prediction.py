@@ -1,8 +1,8 @@
 """Predictions of a fitted machine, in tiles: global, and the paper's local ones (section 4.3).
 
-    global   decision(x) = sum_j coef_j K(x, x_j) + intercept
-    local    x belongs to the block r of its nearest centre; the model is coef_t plus the step of that block
-             alone, (d_t)_{S_r}: what the block fitted its own data with.
+global   decision(x) = sum_j coef_j K(x, x_j) + intercept
+local    x belongs to the block r of its nearest centre; the model is coef_t plus the step of that block
+         alone, (d_t)_{S_r}: what the block fitted its own data with.
 """
 
 from __future__ import annotations

@@ -48,7 +48,14 @@ class Problem:
         weight = np.ascontiguousarray(np.broadcast_to(weight, target.shape), dtype=np.float64)
         lower, upper = np.empty_like(target), np.empty_like(target)
         for output in range(len(target)):
-            _bounds(loss.compiled_bounds, loss.parameter, target[output], weight[output], lower[output], upper[output])
+            _bounds(
+                loss.compiled_bounds,
+                loss.parameter,
+                target[output],
+                weight[output],
+                lower[output],
+                upper[output],
+            )
         problem = cls(loss, target, weight, lower, upper, intercept)
         problem._refuse_nonsense()
         return problem
@@ -82,7 +89,15 @@ class Problem:
         _slopes(slopes, parameter, target, weight, coef, left, right)
         upward, downward = -(decision + right), decision + left
         bias = fitting_bias(upward, downward) if self.intercept else 0.0
-        gap = _gap(self.loss.compiled_dual, self.loss.compiled_primal, parameter, target, weight, coef, decision + bias)
+        gap = _gap(
+            self.loss.compiled_dual,
+            self.loss.compiled_primal,
+            parameter,
+            target,
+            weight,
+            coef,
+            decision + bias,
+        )
         upward -= bias
         downward += bias
         highest, lowest = float(upward.max()), float(downward.max())

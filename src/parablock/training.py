@@ -1,9 +1,9 @@
 """One fit from top to bottom: data and problem in, solution out.
 
-    samples      the data made ready for the device
-    partition    the first blocks                                   (paper, section 4.3)
-    schedule     what every iteration's blocks hold
-    minimise     Algorithm 1                                        (section 4)
+samples      the data made ready for the device
+partition    the first blocks                                   (paper, section 4.3)
+schedule     what every iteration's blocks hold
+minimise     Algorithm 1                                        (section 4)
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from parablock.solver import (
 # A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth.
 _BLOCK_SIZE, _WIDE_BLOCK_SIZE, _WIDE = 1024, 2048, 256
 
+# Problems this small are solved far beyond the tolerance.
+_TINY, _TINY_FLOOR = 512, 1e-7
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -58,14 +61,20 @@ class Settings:
     def make_device(self) -> Device:
         return DEVICES[self.device](self.n_jobs, memory_bytes(self.memory_limit))
 
-    def options(self, loss: Loss) -> Options:
+    def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
             raise ValueError(
                 f"line_search='exact' needs a piecewise quadratic loss; {type(loss).__name__} is not one. Use "
                 "'auto' or 'armijo'."
             )
         exact = loss.piecewise_quadratic if self.line_search == "auto" else self.line_search == "exact"
-        solver = self.block_solver if isinstance(self.block_solver, BlockSolver) else BlockSolver(self.block_solver)
+        if isinstance(self.block_solver, BlockSolver):
+            solver = self.block_solver
+        elif X.shape[0] <= _TINY and X.dtype == np.float64:
+            # It costs nothing, and the result no longer depends on the order or repetition of rows.
+            solver = BlockSolver(self.block_solver, floor=_TINY_FLOOR)
+        else:
+            solver = BlockSolver(self.block_solver)
         return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo")
 
     def block_count(self, X: Any) -> int:
@@ -116,7 +125,7 @@ def train(
     """
     started = time.perf_counter()
     progress = Progress(settings.verbose)
-    options = settings.options(problem.loss)
+    options = settings.options(problem.loss, X)
     partitioner = make_partitioner(settings.partition, problem.n)
     centre = X.mean(axis=0, dtype=np.float64) if kernel.shift_invariant and not sp.issparse(X) else None
     device = settings.make_device()
@@ -135,6 +144,44 @@ def train(
     return Trained(solution, partition, centre, device.kernel_evaluations)
 
 
+def solve(
+    X: Any,
+    target: np.ndarray,
+    loss: Loss,
+    kernel: Kernel,
+    *,
+    C: float | np.ndarray = 1.0,
+    fit_intercept: bool = True,
+    random_state: int = 0,
+    **settings: Any,
+) -> Trained:
+    """Train with any loss and kernel, without an estimator around it.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of float32 or float64, shape (n, n_features)
+    target : array of shape (n,) or (n_outputs, n)
+        What the loss calls target: labels -1 and +1, or numbers.
+    loss : Loss
+        One of `parablock.losses`, or the user's own.
+    kernel : Kernel
+        One of `parablock.kernels`.
+    C : float or array of the target's shape, default=1.0
+        Weight of the loss of every sample.
+    fit_intercept : bool, default=True
+    random_state : int, default=0
+    **settings
+        As in `Settings`: tol, max_iter, partition, n_blocks, ...
+
+    Returns
+    -------
+    Trained
+        ``trained.solution.state.coef`` are the coefficients, ``trained.solution.measures`` hold intercepts.
+    """
+    problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
+    return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))
+
+
 @dataclass(frozen=True)
 class _Regrouper:
     partitioner: Partitioner
@@ -149,7 +196,7 @@ class _Regrouper:
 
 def _schedule(problem: Problem, settings: Settings, partition: Partition, regroup: _Regrouper) -> Schedule:
     bridge_size = 2 * int(partition.sizes.max())
-    if settings.regroup:
+    if settings.regroup and len(partition.blocks) > 1:
         return RegroupedSchedule(partition.blocks, regroup, bridge_size, problem.intercept, settings.tol, regroup.rng)
     return FixedSchedule(partition.blocks, bridge_size, problem.intercept, settings.tol)
 

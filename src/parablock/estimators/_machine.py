@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,6 +28,7 @@ from parablock.training import Settings, Trained, train
 
 # Data of these types is exact in float32, which is twice as fast.
 _SMALL_TYPES = tuple(np.dtype(name) for name in ("float16", "int8", "uint8", "int16", "uint16", "bool"))
+_DENSE_ROWS = 4096
 
 
 class KernelMachine(BaseEstimator, metaclass=ABCMeta):
@@ -118,7 +120,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
         trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
-        self._n_rows, self._dtype = n, X.dtype
+        self._n_rows, self._dtype, self._sparse = n, X.dtype, sp.issparse(X)
         self._keep(X, rows, trained)
         self._warn(trained.solution)
 
@@ -184,7 +186,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             return
         reached = (
             f"the largest violation is {solution.violation:.3g} (tol={self.tol:g}) and the duality gap "
-            f"{solution.duality_gap / max(abs(solution.objective), 1e-300):.3g} of the objective"
+            f"{solution.relative_gap:.3g} of the objective"
         )
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
@@ -201,8 +203,19 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of shape (n_outputs, n)."""
         check_is_fitted(self)
-        X = self._check_samples(X, reset=False)
+        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
         kernel, device = self._make_kernel(), self._settings(None).make_device()
         with device.session():
-            samples = device.samples(X.astype(self._dtype, copy=False), kernel, self._centre)
-            return self._model.decision(device, kernel, samples, self._centre)
+            parts = [
+                self._model.decision(device, kernel, device.samples(part, kernel, self._centre), self._centre)
+                for part in self._like_training_data(X)
+            ]
+        return np.concatenate(parts, axis=1)
+
+    def _like_training_data(self, X: Any) -> Iterator[Any]:
+        """X in the format of the training data; sparse rows for a dense model become dense a few at a time."""
+        if self._sparse or not sp.issparse(X):
+            yield sp.csr_matrix(X) if self._sparse else X
+        else:
+            for start in range(0, X.shape[0], _DENSE_ROWS):
+                yield X[start : start + _DENSE_ROWS].toarray()

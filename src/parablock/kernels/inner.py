@@ -1,9 +1,9 @@
 """Kernels of the inner product.
 
-    linear       x'z
-    polynomial   (gamma x'z + coef0)^degree
-    sigmoid      tanh(gamma x'z + coef0)          (not positive semi-definite in general)
-    cosine       x'z / (|x| |z|), 0 where either is zero
+linear       x'z
+polynomial   (gamma x'z + coef0)^degree
+sigmoid      tanh(gamma x'z + coef0)          (not positive semi-definite in general)
+cosine       x'z / (|x| |z|), 0 where either is zero
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Epsilon-insensitive loss: support vector regression.
 
-    primal  C max(0, |y - z| - epsilon)      dual  g(c) = -y c + epsilon |c|,   -C <= c <= C
+primal  C max(0, |y - z| - epsilon)      dual  g(c) = -y c + epsilon |c|,   -C <= c <= C
 """
 
 from __future__ import annotations

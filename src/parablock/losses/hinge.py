@@ -1,6 +1,6 @@
 """Hinge loss: the support vector classifier.
 
-    primal  C max(0, 1 - y z)        dual  g(c) = -y c,   0 <= y c <= C
+primal  C max(0, 1 - y z)        dual  g(c) = -y c,   0 <= y c <= C
 """
 
 from __future__ import annotations

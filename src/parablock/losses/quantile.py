@@ -1,6 +1,6 @@
 """Quantile (pinball) loss: quantile regression.
 
-    primal  C (tau max(0, y - z) + (1 - tau) max(0, z - y))      dual  g(c) = -y c,   C (tau - 1) <= c <= C tau
+primal  C (tau max(0, y - z) + (1 - tau) max(0, z - y))      dual  g(c) = -y c,   C (tau - 1) <= c <= C tau
 """
 
 from __future__ import annotations

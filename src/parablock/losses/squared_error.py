@@ -1,6 +1,6 @@
 """Squared error: kernel ridge regression.
 
-    primal  C (y - z)^2              dual  g(c) = -y c + c^2 / (4 C)
+primal  C (y - z)^2              dual  g(c) = -y c + c^2 / (4 C)
 """
 
 from __future__ import annotations

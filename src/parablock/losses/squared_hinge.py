@@ -1,6 +1,6 @@
 """Squared hinge loss: the L2-loss support vector classifier.
 
-    primal  C max(0, 1 - y z)^2      dual  g(c) = -y c + c^2 / (4 C),   y c >= 0
+primal  C max(0, 1 - y z)^2      dual  g(c) = -y c + c^2 / (4 C),   y c >= 0
 """
 
 from __future__ import annotations

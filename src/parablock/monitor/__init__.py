@@ -1,6 +1,6 @@
 """What is seen and remembered of a run."""
 
-from parablock.monitor.history import Record
+from parablock.monitor.history import Record, relative_gap
 from parablock.monitor.progress import Progress
 
-__all__ = ["Progress", "Record"]
+__all__ = ["Progress", "Record", "relative_gap"]

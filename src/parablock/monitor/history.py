@@ -49,3 +49,14 @@ class Record:
     changed: int
     updates: int
     kernel_evaluations: int
+
+    @property
+    def relative_gap(self) -> float:
+        """The duality gap as a share of the primal or dual value, whichever is larger: at most about 1."""
+        return relative_gap(self.objective, self.duality_gap)
+
+
+def relative_gap(objective: float, duality_gap: float) -> float:
+    """The duality gap as a share of the primal or dual value, whichever is larger."""
+    scale = max(abs(objective), abs(duality_gap - objective))
+    return duality_gap / scale if scale > 0 else 0.0

@@ -7,7 +7,10 @@ from typing import TextIO
 
 from parablock.monitor.history import Record
 
-_HEADER = f"{'iteration':>9} {'blocks':>14} {'active':>9} {'step':>6} {'objective':>14} {'rel. gap':>9} {'violation':>9} {'seconds':>8}"
+_HEADER = (
+    f"{'iteration':>9} {'blocks':>14} {'active':>9} {'step':>6} {'objective':>14} {'rel. gap':>9} {'violation':>9} "
+    f"{'seconds':>8}"
+)
 
 
 class Progress:
@@ -35,8 +38,7 @@ class Progress:
         if not self._started:
             self.say(_HEADER)
             self._started = True
-        gap = record.duality_gap / max(abs(record.objective), 1e-300)
         self.say(
             f"{record.iteration:9d} {f'{record.blocks} {record.kind}':>14} {record.active:9d} {record.step:6.3f} "
-            f"{record.objective:14.7g} {gap:9.2e} {record.violation:9.2e} {record.seconds:8.2f}"
+            f"{record.objective:14.7g} {record.relative_gap:9.2e} {record.violation:9.2e} {record.seconds:8.2f}"
         )

@@ -58,9 +58,7 @@ class KernelKMeansPartitioner(Partitioner):
         return [blocks[number] for number in full], centres
 
 
-def _kernel_kmeans(
-    device: Device, kernel: Kernel, sample: Samples, k: int, rng: np.random.Generator
-) -> KernelCentres:
+def _kernel_kmeans(device: Device, kernel: Kernel, sample: Samples, k: int, rng: np.random.Generator) -> KernelCentres:
     size = len(sample)
     labels = np.full(size, -1)
     labels[rng.choice(size, size=k, replace=False)] = np.arange(k)  # one row each: the first centres

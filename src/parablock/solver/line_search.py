@@ -23,7 +23,7 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class Line:
-    """One output's objective along a direction, restricted to the variables that move."""
+    """One output's objective along a direction, restricted to the variables that move (no entry of it is zero)."""
 
     problem: Problem
     output: int
@@ -35,30 +35,29 @@ class Line:
 
     def change(self, beta: float) -> float:
         """phi(beta) - phi(0)."""
-        at = self.problem.dual_sum(self.output, self._point(beta), self.rows)
+        at = self.problem.dual_sum(self.output, self.point(beta), self.rows)
         start = self.problem.dual_sum(self.output, self.coef, self.rows)
         return beta * self.slope + 0.5 * beta * beta * self.quadratic + at - start
 
     def derivative(self, beta: float, ahead: bool = True) -> tuple[float, float]:
         """phi'(beta) and phi''(beta); where phi' jumps, its value just ahead of beta or just behind."""
         slopes, parameter, target, weight = self.problem.terms(self.output, self.rows)
-        slope, curvature = _directional(slopes, parameter, target, weight, self._point(beta), self.direction, ahead)
+        slope, curvature = _directional(slopes, parameter, target, weight, self.point(beta), self.direction, ahead)
         return self.slope + beta * self.quadratic + slope, self.quadratic + curvature
 
     def longest(self) -> float:
         """The largest beta inside the box (the paper's upper eta, with its division)."""
         lower, upper = self.problem.lower[self.output, self.rows], self.problem.upper[self.output, self.rows]
         room = np.where(self.direction > 0, upper - self.coef, self.coef - lower)
-        with np.errstate(divide="ignore"):
-            return float(np.min(room / np.abs(self.direction), initial=np.inf))
+        return float(np.min(room / np.abs(self.direction)))
 
     def breaks(self, longest: float) -> np.ndarray:
         """Where phi' jumps before the longest step."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beta = (self.problem.loss.kink - self.coef) / self.direction
+        beta = (self.problem.loss.kink - self.coef) / self.direction
         return np.unique(beta[(beta > 0) & (beta < longest)])
 
-    def _point(self, beta: float) -> np.ndarray:
+    def point(self, beta: float) -> np.ndarray:
+        """coef + beta d, exactly on the bounds and kinks that it reaches."""
         return _along(
             self.coef,
             self.direction,
@@ -108,20 +107,13 @@ def armijo_step(line: Line, n_blocks: int) -> float:
     return 0.0
 
 
-def moved(problem: Problem, output: int, rows: np.ndarray, coef: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """coef + step, exactly on the bounds and kinks that it reaches."""
-    lower, upper = problem.lower[output, rows], problem.upper[output, rows]
-    return _along(coef, step, 1.0, lower, upper, problem.loss.kink)
-
-
 @njit(cache=True, nogil=True)
 def _directional(slopes, parameter, target, weight, coef, direction, ahead):  # type: ignore[no-untyped-def]
     slope, curvature = 0.0, 0.0
     for i in range(len(coef)):
-        if direction[i] != 0.0:
-            left, right, bend = slopes(coef[i], target[i], weight[i], parameter)
-            slope += direction[i] * (right if (direction[i] > 0.0) == ahead else left)
-            curvature += direction[i] * direction[i] * bend
+        left, right, bend = slopes(coef[i], target[i], weight[i], parameter)
+        slope += direction[i] * (right if (direction[i] > 0.0) == ahead else left)
+        curvature += direction[i] * direction[i] * bend
     return slope, curvature
 
 

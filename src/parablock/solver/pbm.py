@@ -22,14 +22,19 @@ import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep
 from parablock.engines.base import Engine
-from parablock.monitor import Record
+from parablock.monitor import Record, relative_gap
 from parablock.problem import Measure, Problem
 from parablock.solver.block_solvers import BlockSolver
-from parablock.solver.line_search import Line, armijo_step, exact_step, moved
+from parablock.solver.line_search import Line, armijo_step, exact_step
 from parablock.solver.schedule import Plan, Schedule
 from parablock.solver.state import State
 
-CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = "converged", "out of iterations", "stalled", "interrupted"
+CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
+    "converged",
+    "out of iterations",
+    "stalled",
+    "interrupted",
+)
 _IDLE_ITERATIONS = 4  # without any change of any output: two rounds of blocks and bridge
 
 
@@ -94,6 +99,10 @@ class Solution:
     def duality_gap(self) -> float:
         return sum(measure.duality_gap for measure in self.measures)
 
+    @property
+    def relative_gap(self) -> float:
+        return relative_gap(self.objective, self.duality_gap)
+
 
 def minimise(
     problem: Problem,
@@ -109,7 +118,9 @@ def minimise(
 
     A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count.
     """
-    measures = [problem.measure(output, state.coef[output], state.decision[output]) for output in range(problem.n_outputs)]
+    measures = [
+        problem.measure(output, state.coef[output], state.decision[output]) for output in range(problem.n_outputs)
+    ]
     history: list[Record] = []
     local: LocalStep | None = None
     idle = 0
@@ -178,7 +189,8 @@ def update(
         outputs=plan.outputs,
         choice=solver.choice,
         pairs=plan.pairs,
-        fraction=solver.fraction,
+        # One block of everything is no model but the problem itself: solve it at once.
+        fraction=0.0 if plan.active == problem.n and len(plan.blocks) == 1 else solver.fraction,
         floor=solver.floor * options.tol,
         max_updates=solver.max_updates,
         seed=seed,
@@ -195,21 +207,22 @@ def update(
     product = engine.product(rows, direction)
 
     coef, decision, betas, fresh = state.coef.copy(), state.decision.copy(), [], list(measures)
-    for output in np.flatnonzero(direction.any(axis=1)):
-        toward, result = direction[output], product[output]
+    for output in np.flatnonzero(direction.any(axis=1)).tolist():
+        own = np.flatnonzero(direction[output])
+        own_rows, toward = rows[own], direction[output, own]
         line = Line(
             problem,
             output,
-            rows,
-            coef[output, rows],
+            own_rows,
+            coef[output, own_rows],
             toward,
-            slope=float(decision[output, rows] @ toward),
-            quadratic=float(result[rows] @ toward),
+            slope=float(decision[output, own_rows] @ toward),
+            quadratic=float(product[output, own_rows] @ toward),
         )
         beta = exact_step(line) if options.line_search == "exact" else armijo_step(line, len(plan.blocks))
         betas.append(beta)
-        coef[output, rows] = moved(problem, output, rows, coef[output, rows], beta * toward)
-        decision[output] += beta * result
+        coef[output, own_rows] = line.point(beta)
+        decision[output] += beta * product[output]
         fresh[output] = problem.measure(output, coef[output], decision[output])
     before = state.coef
     state.coef, state.decision, state.iteration = coef, decision, state.iteration + 1

@@ -76,7 +76,8 @@ class FixedSchedule(Schedule):
         self._bridge_is_next = False
 
     def next(self, measures: Sequence[Measure]) -> Plan:
-        bridge, self._bridge_is_next = self._bridge_is_next, self.intercept and not self._bridge_is_next
+        bridge = self._bridge_is_next
+        self._bridge_is_next = self.intercept and len(self.blocks) > 1 and not bridge
         wishes = Wishes.of(measures, self.tol)
         if bridge:
             return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, True)

@@ -183,7 +183,8 @@ def _move(slopes, parameter, kink, block, grows, shrinks):  # type: ignore[no-un
             reach = min(reach, _next_break(block.coef[grows], block.lower[grows], block.upper[grows], kink, 1.0))
         if shrinks >= 0:
             reach = min(
-                reach, _next_break(block.coef[shrinks], block.lower[shrinks], block.upper[shrinks], kink, -1.0)
+                reach,
+                _next_break(block.coef[shrinks], block.lower[shrinks], block.upper[shrinks], kink, -1.0),
             )
         if reach <= 0.0:
             break
@@ -259,7 +260,7 @@ def _next_break(coef, lower, upper, kink, sign):  # type: ignore[no-untyped-def]
 def _land(coef, lower, upper, kink):  # type: ignore[no-untyped-def]
     """Rounding must not leave a variable a hair away from a bound or kink that it has reached."""
     for place in (lower, upper, kink):
-        if abs(coef - place) <= 1e-14 * (abs(place) + abs(coef)) or abs(coef - place) < 1e-300:
+        if abs(coef - place) <= 1e-14 * abs(coef):
             return place
     return min(max(coef, lower), upper)
 

@@ -1,0 +1,19 @@
+"""scikit-learn's own conformance checks, with no expected failures."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+
+ESTIMATORS = [
+    KernelSVC(),
+    KernelSVC(loss="squared_hinge", fit_intercept=False),
+    KernelLogisticRegression(),
+    KernelSVR(),
+    KernelRidge(),
+    KernelQuantileRegressor(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

@@ -37,6 +37,9 @@ from parablock.solver import (
 # A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth.
 _BLOCK_SIZE, _WIDE_BLOCK_SIZE, _WIDE = 1024, 2048, 256
 
+# Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
+# start from a sample of the rows that fills a few blocks.
+_WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
 
@@ -197,7 +200,16 @@ class _Regrouper:
 def _schedule(problem: Problem, settings: Settings, partition: Partition, regroup: _Regrouper) -> Schedule:
     bridge_size = 2 * int(partition.sizes.max())
     if settings.regroup and len(partition.blocks) > 1:
-        return RegroupedSchedule(partition.blocks, regroup, bridge_size, problem.intercept, settings.tol, regroup.rng)
+        wide = partition.kernel_mass_inside < _WIDE_KERNEL
+        return RegroupedSchedule(
+            partition.blocks,
+            regroup,
+            bridge_size,
+            problem.intercept,
+            settings.tol,
+            regroup.rng,
+            most_blocks=_WIDE_KERNEL_BLOCKS if wide else None,
+        )
     return FixedSchedule(partition.blocks, bridge_size, problem.intercept, settings.tol)
 
 

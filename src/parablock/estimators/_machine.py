@@ -166,9 +166,9 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         intercept = np.array([measure.bias for measure in solution.measures])
         expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef, rows)
         self._centre = trained.centre
-        self._model: GlobalModel | LocalModel = GlobalModel(expansion, intercept)
+        self._models: dict[str, GlobalModel | LocalModel] = {"global": GlobalModel(expansion, intercept)}
         if self.prediction == "local" and solution.local is not None:
-            self._model = LocalModel.of(kernel, X, rows, trained.partition.centres, solution.local)
+            self._models["local"] = LocalModel.of(kernel, X, rows, trained.partition.centres, solution.local)
         self.support_ = expansion.rows
         self.support_vectors_ = expansion.vectors
         self.dual_coef_ = expansion.coef
@@ -204,10 +204,16 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         """Decision values of shape (n_outputs, n)."""
         check_is_fitted(self)
         X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
+        if self.prediction not in self._models:
+            raise ValueError(
+                "prediction='local' needs the steps of the blocks, which only a fit with prediction='local' keeps (of "
+                "one finished iteration at least). Fit again, or set prediction='global'."
+            )
+        model = self._models[self.prediction]
         kernel, device = self._make_kernel(), self._settings(None).make_device()
         with device.session():
             parts = [
-                self._model.decision(device, kernel, device.samples(part, kernel, self._centre), self._centre)
+                model.decision(device, kernel, device.samples(part, kernel, self._centre), self._centre)
                 for part in self._like_training_data(X)
             ]
         return np.concatenate(parts, axis=1)

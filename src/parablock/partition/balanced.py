@@ -1,4 +1,9 @@
-"""Give every row to a near centre without filling any block beyond its capacity."""
+"""Give every row to a near centre without filling any block beyond its capacity.
+
+Turning rows away from a full block would leave them in a far one, where no new row like them is looked for. So the
+centres first get offsets to their squared distances (a power diagram), which shift the borders until the blocks are
+about even; new rows find their block by the same offsets.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,31 @@ from parablock.kernels import Kernel
 from parablock.partition.base import Centres, chunks
 
 BALANCE = 1.25  # the largest block, as a multiple of the mean
+_SAMPLE_BALANCE = 1.2  # asked of a sample, so that few rows of the whole must be turned away
+_ROUNDS = 200
+
+
+def balancing_offsets(distances: np.ndarray) -> np.ndarray:
+    """Offsets of the centres that even out the blocks of a sample, given its distances to them.
+
+    An auction: every centre that is asked by too many raises its price just enough to send the surplus away.
+    """
+    n, k = distances.shape
+    most = int(np.ceil(_SAMPLE_BALANCE * n / k))
+    offsets = np.zeros(k)
+    if k == 1:
+        return offsets
+    for _ in range(_ROUNDS):
+        priced = distances + offsets
+        two = np.partition(priced, 1, axis=1)
+        choice, margin = priced.argmin(axis=1), two[:, 1] - two[:, 0]
+        counts = np.bincount(choice, minlength=k)
+        if counts.max() <= most:
+            break
+        for centre in np.flatnonzero(counts > most):
+            surplus = counts[centre] - most
+            offsets[centre] += np.partition(margin[choice == centre], surplus - 1)[surplus - 1] * (1 + 1e-6) + 1e-12
+    return offsets
 
 
 def balanced_blocks(

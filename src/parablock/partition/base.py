@@ -71,20 +71,22 @@ class Centres(ABC):
 
 @dataclass(frozen=True)
 class FeatureCentres(Centres):
-    """Centres that are points among the samples."""
+    """Centres that are points among the samples, each with an offset to its squared distances."""
 
     points: np.ndarray
+    offsets: np.ndarray
 
     @classmethod
     def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
-        return cls(np.stack([np.asarray(samples.features(block).mean(axis=0)).ravel() for block in blocks]))
+        points = np.stack([np.asarray(samples.features(block).mean(axis=0)).ravel() for block in blocks])
+        return cls(points, np.zeros(len(points)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         points = self.points.astype(samples.dtype)
         features = samples.features()
         squares = features.multiply(features) if hasattr(features, "multiply") else features * features
         own = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        return own - 2.0 * np.asarray(features @ points.T) + (points * points).sum(axis=1)
+        return own - 2.0 * np.asarray(features @ points.T) + ((points * points).sum(axis=1) + self.offsets)
 
 
 class Partitioner(ABC):

@@ -13,7 +13,7 @@ import numpy as np
 
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
-from parablock.partition.balanced import balanced_blocks
+from parablock.partition.balanced import balanced_blocks, balancing_offsets
 from parablock.partition.base import Centres, Partitioner
 
 SAMPLE = 4_000  # each round and each assignment costs a kernel value for every row and sampled row
@@ -26,7 +26,7 @@ class KernelCentres(Centres):
 
     sample: Samples
     weights: np.ndarray  # (k, sample): 1/|S| at the members of each group
-    squares: np.ndarray  # (k,): squared norm of each centre
+    squares: np.ndarray  # (k,): squared norm of each centre, plus its offset
 
     @classmethod
     def of(cls, device: Device, kernel: Kernel, sample: Samples, labels: np.ndarray, k: int) -> KernelCentres:
@@ -52,6 +52,8 @@ class KernelKMeansPartitioner(Partitioner):
         n_blocks = min(n_blocks, n)
         sample = samples.take(np.sort(rng.choice(n, size=min(n, SAMPLE), replace=False)))
         centres = _kernel_kmeans(device, kernel, sample, n_blocks, rng)
+        offsets = balancing_offsets(centres.distances(device, kernel, sample))
+        centres = KernelCentres(centres.sample, centres.weights, centres.squares + offsets)
         blocks = balanced_blocks(device, kernel, samples, centres, n_blocks)
         full = np.array([number for number, block in enumerate(blocks) if len(block)])
         centres = KernelCentres(centres.sample, centres.weights[full], centres.squares[full])

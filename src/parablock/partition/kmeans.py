@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
-from parablock.partition.balanced import balanced_blocks
+from parablock.partition.balanced import balanced_blocks, balancing_offsets
 from parablock.partition.base import Centres, FeatureCentres, Partitioner
 
 SAMPLE = 20_000  # the paper's
@@ -26,6 +26,8 @@ class KMeansPartitioner(Partitioner):
         chosen = np.sort(rng.choice(n, size=min(n, SAMPLE), replace=False))
         kmeans = KMeans(min(n_blocks, len(chosen)), n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
         points = kmeans.fit(samples.features(chosen)).cluster_centers_
-        blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points), len(points))
+        plain = FeatureCentres(points, np.zeros(len(points)))
+        offsets = balancing_offsets(plain.distances(device, kernel, samples.take(chosen)))
+        blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points, offsets), len(points))
         full = [number for number, block in enumerate(blocks) if len(block)]
-        return [blocks[number] for number in full], FeatureCentres(points[full])
+        return [blocks[number] for number in full], FeatureCentres(points[full], offsets[full])

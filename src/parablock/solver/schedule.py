@@ -102,11 +102,12 @@ class RegroupedSchedule(Schedule):
         intercept: bool,
         tol: float,
         rng: np.random.Generator,
+        most_blocks: int | None = None,
     ) -> None:
         self.blocks, self.regroup, self.bridge_size = blocks, regroup, bridge_size
         self.intercept, self.tol, self.rng = intercept, tol, rng
         self.block_size = max(len(block) for block in blocks)
-        self.most_blocks = len(blocks)
+        self.most_blocks = most_blocks or len(blocks)
         self._iteration = 0
 
     def next(self, measures: Sequence[Measure]) -> Plan:
@@ -114,7 +115,7 @@ class RegroupedSchedule(Schedule):
         wishes = Wishes.of(measures, self.tol)
         if self._iteration % 2 == 0:
             return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, self.intercept)
-        if self._iteration == 1 and wishes.everyone_moves():
+        if self._iteration == 1 and wishes.everyone_moves() and len(self.blocks) <= self.most_blocks:
             blocks = self.blocks
         else:
             blocks = self._fresh_blocks(wishes)

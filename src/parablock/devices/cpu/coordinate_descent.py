@@ -115,7 +115,7 @@ def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-
         if grows >= 0 and block.slot[grows] < 0:
             return grows
         if rule.pairs and rule.choice == GREEDY:
-            shrinks = _partner(block, grows, highest)
+            shrinks = _partner(block, grows, highest, lowest)
         if shrinks >= 0 and block.slot[shrinks] < 0:
             return shrinks
 
@@ -269,31 +269,42 @@ def _land(coef, lower, upper, kink):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _partner(block, grows, highest):  # type: ignore[no-untyped-def]
-    """The shrinking variable with which the pair promises the largest decrease, to second order."""
+def _partner(block, grows, highest, lowest):  # type: ignore[no-untyped-def]
+    """The shrinking variable with which the pair promises the largest decrease, to second order.
+
+    Two nearly equal samples promise much for any violation, also for one that is but rounding: pairs that violate
+    far less than the worst do not count, nor differences of kernel values below their precision.
+    """
     decision, left, curvature, diagonal = block.decision, block.left, block.curvature, block.diagonal
     column = block.storage[block.slot[grows]]
     own = diagonal[grows] + curvature[grows]
-    tiny = own * np.float32(1e-9) + np.float32(1e-30)
     zero = own - own
+    least_bend = own * (np.float32(1e-6) if decision.itemsize == 4 else np.float32(1e-12))
     high = zero + highest
-    best, where = -zero - 1, 0
+    gate = (high + lowest) * np.float32(0.01) + zero
+    best, where = zero, 0
     for start in range(0, len(decision), _CHUNK):
         stop = min(start + _CHUNK, len(decision))
         top = zero
         for t in range(start, stop):
-            gain = max(high + decision[t] + left[t], zero)
-            bend = max(own + diagonal[t] + curvature[t] - column[t] - column[t], tiny)
-            top = max(top, gain * gain / bend)
+            top = max(
+                top,
+                _promise(high + decision[t] + left[t], own + diagonal[t] + curvature[t], column[t], gate, least_bend),
+            )
         if top > best:
             best, where = top, start
     chosen, best = where, zero
     for t in range(where, min(where + _CHUNK, len(decision))):
-        gain = max(high + decision[t] + left[t], zero)
-        bend = max(own + diagonal[t] + curvature[t] - column[t] - column[t], tiny)
-        if gain * gain / bend > best:
-            best, chosen = gain * gain / bend, t
+        promise = _promise(high + decision[t] + left[t], own + diagonal[t] + curvature[t], column[t], gate, least_bend)
+        if promise > best:
+            best, chosen = promise, t
     return chosen
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE, inline="always")
+def _promise(violation, diagonals, value, gate, least_bend):  # type: ignore[no-untyped-def]
+    gain = violation if violation > gate else gate - gate
+    return gain * gain / max(diagonals - value - value, least_bend)
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)

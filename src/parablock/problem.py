@@ -82,13 +82,21 @@ class Problem:
         _, parameter, target, weight = self.terms(output, rows)
         return _dual_sum(self.loss.compiled_dual, parameter, target, weight, coef)
 
+    def slopes(
+        self, output: int, coef: np.ndarray, rows: Any = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Left and right derivative of every g_i over the given rows, and its curvature."""
+        slopes, parameter, target, weight = self.terms(output, rows)
+        left, right, curvature = np.empty_like(coef), np.empty_like(coef), np.empty_like(coef)
+        _slopes(slopes, parameter, target, weight, coef, left, right, curvature)
+        return left, right, curvature
+
     def measure(self, output: int, coef: np.ndarray, decision: np.ndarray) -> Measure:
         """Objective, duality gap and violation of one output at a point with its `decision = K coef`."""
-        slopes, parameter, target, weight = self.terms(output)
-        left, right = np.empty(self.n), np.empty(self.n)
-        _slopes(slopes, parameter, target, weight, coef, left, right)
+        left, right, _ = self.slopes(output, coef)
         upward, downward = -(decision + right), decision + left
         bias = fitting_bias(upward, downward) if self.intercept else 0.0
+        _, parameter, target, weight = self.terms(output)
         gap = _gap(
             self.loss.compiled_dual,
             self.loss.compiled_primal,
@@ -131,9 +139,7 @@ class Problem:
             )
         zero = np.zeros(self.n)
         for output in range(self.n_outputs):
-            slopes, parameter, target, weight = self.terms(output)
-            left, right = np.empty(self.n), np.empty(self.n)
-            _slopes(slopes, parameter, target, weight, zero, left, right)
+            left, right, _ = self.slopes(output, zero)
             if not np.all(left <= right):
                 raise ValueError(
                     f"{name}.slopes must return left <= right (g is convex) and never nan; at coef=0 it returned "
@@ -196,9 +202,9 @@ def _bounds(bounds, parameter, target, weight, lower, upper):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def _slopes(slopes, parameter, target, weight, coef, left, right):  # type: ignore[no-untyped-def]
+def _slopes(slopes, parameter, target, weight, coef, left, right, curvature):  # type: ignore[no-untyped-def]
     for i in range(len(coef)):
-        left[i], right[i], _ = slopes(coef[i], target[i], weight[i], parameter)
+        left[i], right[i], curvature[i] = slopes(coef[i], target[i], weight[i], parameter)
 
 
 @njit(cache=True, nogil=True)

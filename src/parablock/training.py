@@ -78,7 +78,7 @@ class Settings:
             solver = BlockSolver(self.block_solver, floor=_TINY_FLOOR)
         else:
             solver = BlockSolver(self.block_solver)
-        return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo")
+        return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo", remember=self.regroup)
 
     def block_count(self, X: Any) -> int:
         size = _WIDE_BLOCK_SIZE if X.shape[1] > _WIDE and not sp.issparse(X) else _BLOCK_SIZE

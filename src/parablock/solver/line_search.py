@@ -17,6 +17,8 @@ from numba import njit
 
 from parablock.problem import Problem
 
+Vectors = tuple[np.ndarray, np.ndarray]  # of one output: coefficients, and the kernel matrix times them
+
 SUFFICIENT_DECREASE = 1e-2  # sigma in the paper's condition
 _HALVINGS = 60
 
@@ -32,6 +34,14 @@ class Line:
     direction: np.ndarray
     slope: float  # decision'd
     quadratic: float  # d'Kd
+
+    @classmethod
+    def along(cls, problem: Problem, output: int, point: Vectors, step: Vectors) -> Line:
+        """The line from a point (coef, decision) along a step (d, K d)."""
+        (coef, decision), (direction, product) = point, step
+        rows = np.flatnonzero(direction)
+        d = direction[rows]
+        return cls(problem, output, rows, coef[rows], d, float(decision[rows] @ d), float(product[rows] @ d))
 
     def change(self, beta: float) -> float:
         """phi(beta) - phi(0)."""
@@ -105,6 +115,28 @@ def armijo_step(line: Line, n_blocks: int) -> float:
             return safe if beta > safe and line.change(safe) < change else beta
         beta *= 0.5
     return 0.0
+
+
+def plane_step(problem: Problem, output: int, point: Vectors, step: Vectors, last: Vectors) -> Vectors | None:
+    """The step to the minimum over the plane of the blocks' direction and the last iteration's step.
+
+    It costs no kernel values, because the kernel products of both are known. To second order and only where every
+    moved variable is free, which for ridge and logistic regression is always; there it makes of the blocks a
+    preconditioner of conjugate gradients.
+    """
+    (coef, decision), (direction, product), (last_direction, last_product) = point, step, last
+    rows = np.flatnonzero((direction != 0) | (last_direction != 0))
+    left, right, curvature = problem.slopes(output, coef[rows], rows)
+    if not np.array_equal(left, right):
+        return None
+    plane = np.stack((direction[rows], last_direction[rows]))
+    products = np.stack((product[rows], last_product[rows]))
+    hessian = plane @ products.T + (plane * curvature) @ plane.T
+    determinant = hessian[0, 0] * hessian[1, 1] - hessian[0, 1] * hessian[1, 0]
+    if not determinant > 1e-12 * hessian[0, 0] * hessian[1, 1]:
+        return None  # the two directions are one
+    first, second = np.linalg.solve(hessian, -(plane @ (decision[rows] + left)))
+    return first * direction + second * last_direction, first * product + second * last_product
 
 
 @njit(cache=True, nogil=True)

@@ -25,7 +25,7 @@ from parablock.engines.base import Engine
 from parablock.monitor import Record, relative_gap
 from parablock.problem import Measure, Problem
 from parablock.solver.block_solvers import BlockSolver
-from parablock.solver.line_search import Line, armijo_step, exact_step
+from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
 from parablock.solver.schedule import Plan, Schedule
 from parablock.solver.state import State
 
@@ -50,12 +50,15 @@ class Options:
         Most outer iterations.
     block_solver : BlockSolver
     line_search : {"exact", "armijo"}
+    remember : bool
+        Whether the last step serves as a second search direction. The paper's algorithm has none.
     """
 
     tol: float
     max_iter: int
     block_solver: BlockSolver
     line_search: str
+    remember: bool
 
 
 @dataclass(frozen=True)
@@ -198,32 +201,38 @@ def update(
     steps = engine.solve(problem, (state.coef, state.decision), plan.blocks, rule, keep=plan.kind == "partition")
 
     rows = np.concatenate([step.rows for step in steps])
-    direction = np.concatenate([step.step for step in steps], axis=1)
-    moving = np.flatnonzero(direction.any(axis=0))
-    rows, direction = rows[moving], direction[:, moving]
+    moves = np.concatenate([step.step for step in steps], axis=1)
+    moving = np.flatnonzero(moves.any(axis=0))
+    rows, moves = rows[moving], moves[:, moving]
     if len(rows) == 0:
         state.iteration += 1
         return Iteration(state.coef, steps, list(measures), 0.0, 0)
-    product = engine.product(rows, direction)
+    product = engine.product(rows, moves)
+    direction = np.zeros_like(state.coef)
+    direction[:, rows] = moves
 
     coef, decision, betas, fresh = state.coef.copy(), state.decision.copy(), [], list(measures)
-    for output in np.flatnonzero(direction.any(axis=1)).tolist():
-        own = np.flatnonzero(direction[output])
-        own_rows, toward = rows[own], direction[output, own]
-        line = Line(
-            problem,
-            output,
-            own_rows,
-            coef[output, own_rows],
-            toward,
-            slope=float(decision[output, own_rows] @ toward),
-            quadratic=float(product[output, own_rows] @ toward),
-        )
-        beta = exact_step(line) if options.line_search == "exact" else armijo_step(line, len(plan.blocks))
+    for output in np.flatnonzero(moves.any(axis=1)).tolist():
+        point, step = (state.coef[output], state.decision[output]), (direction[output], product[output])
+        line = Line.along(problem, output, point, step)
+        beta = _step_size(line, options, len(plan.blocks))
         betas.append(beta)
-        coef[output, own_rows] = line.point(beta)
-        decision[output] += beta * product[output]
+        if options.remember and state.last_step is not None:
+            last = state.last_step[0][output], state.last_step[1][output]
+            mixed = plane_step(problem, output, point, step, last)
+            if mixed is not None:
+                mixed_line = Line.along(problem, output, point, mixed)
+                mixed_beta = _step_size(mixed_line, options, 1)
+                if mixed_line.change(mixed_beta) < line.change(beta):
+                    line, beta, step = mixed_line, mixed_beta, mixed
+        coef[output, line.rows] = line.point(beta)
+        decision[output] += beta * step[1]
         fresh[output] = problem.measure(output, coef[output], decision[output])
     before = state.coef
+    state.last_step = coef - state.coef, decision - state.decision
     state.coef, state.decision, state.iteration = coef, decision, state.iteration + 1
     return Iteration(before, steps, fresh, min(betas), len(rows) if any(betas) else 0)
+
+
+def _step_size(line: Line, options: Options, n_blocks: int) -> float:
+    return exact_step(line) if options.line_search == "exact" else armijo_step(line, n_blocks)

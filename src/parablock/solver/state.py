@@ -18,8 +18,11 @@ class State:
         ``K coef``, kept up to date.
     iteration : int
         Outer iterations done.
+    last_step : pair of ndarray of shape (n_outputs, n), or None
+        The last iteration's change of both.
     """
 
     coef: np.ndarray
     decision: np.ndarray
     iteration: int = 0
+    last_step: tuple[np.ndarray, np.ndarray] | None = None

@@ -1,0 +1,101 @@
+"""The CPU's storage of kernel columns: what it says it holds is right, and the least recently used goes first."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parablock.devices.cpu.columns import Columns
+from parablock.devices.cpu.samples import make_samples
+from parablock.kernels import RBF
+from tests.oracle import rbf
+
+SIZE, CAPACITY, BATCH = 420, 256, 64
+X = np.random.default_rng(0).normal(size=(SIZE, 2))
+K = rbf(X, X, 0.5)
+NOBODY = np.zeros(SIZE)
+
+
+def columns(capacity=CAPACITY, size=SIZE):
+    return Columns(make_samples(X[:size], RBF(0.5)), RBF(0.5), capacity)
+
+
+def held(store):
+    return np.flatnonzero(store.slot >= 0)
+
+
+def assert_consistent(store):
+    there = held(store)
+    assert len(np.unique(store.slot[there])) == len(there)
+    np.testing.assert_array_equal(store.owner[store.slot[there]], there)
+    np.testing.assert_allclose(store.storage[store.slot[there]], K[there], atol=1e-12)
+
+
+def test_a_block_that_fits_is_computed_at_once():
+    store = columns(capacity=300, size=300)
+    assert len(held(store)) == 300
+    np.testing.assert_allclose(store.storage[store.slot], K[:300, :300], atol=1e-12)
+    assert store.count() == 300 * 300
+    assert store.count() == 0  # told once
+
+
+def test_a_block_that_does_not_fit_starts_empty_and_within_its_capacity():
+    store = columns(capacity=300)
+    assert store.storage.shape == (300, SIZE)
+    assert len(held(store)) == 0
+    assert store.count() == 0
+
+
+def test_there_is_always_room_for_a_pair_and_its_batch():
+    assert columns(capacity=0).storage.shape == (CAPACITY, SIZE)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=30), st.integers(0, 2**32 - 1))
+def test_fetched_columns_are_the_kernels_whatever_the_order(wanted, seed):
+    store, rng = columns(), np.random.default_rng(seed)
+    for column in wanted:
+        if store.slot[column] < 0:
+            store.fetch(column, rng.normal(size=SIZE))
+        assert store.slot[column] >= 0
+    assert_consistent(store)
+
+
+def test_a_fetch_brings_the_most_urgent_of_the_missing_along():
+    store, urgency = columns(), np.arange(SIZE, dtype=float)
+    store.fetch(3, urgency)
+    np.testing.assert_array_equal(held(store), np.concatenate(([3], np.arange(SIZE - BATCH, SIZE))))
+    assert store.count() == (BATCH + 1) * SIZE
+
+
+def test_the_least_recently_used_columns_go_first():
+    store = columns()
+    for first in range(0, 4 * BATCH, BATCH):  # four batches fill the storage
+        urgency = np.where((np.arange(SIZE) >= first) & (np.arange(SIZE) < first + BATCH), 1.0, 0.0)
+        store.fetch(first, urgency)
+    assert len(held(store)) == CAPACITY
+    store.clock[0] += 1
+    store.stamp[store.slot[:BATCH]] = store.clock[0]  # the oldest batch has just been used
+    store.fetch(SIZE - 1, NOBODY)
+    assert_consistent(store)
+    assert np.all(store.slot[:BATCH] >= 0)
+    assert np.all(store.slot[BATCH : 2 * BATCH] < 0)
+    assert np.all(store.slot[2 * BATCH : 4 * BATCH] >= 0)
+
+
+def test_a_fetched_column_survives_the_next_fetch():
+    # Updates of pairs need both columns at once.
+    store = columns()
+    for column in range(0, SIZE - 1, 7):
+        if store.slot[column] < 0:
+            store.fetch(column, NOBODY)
+        if store.slot[column + 1] < 0:
+            store.fetch(column + 1, NOBODY)
+        assert store.slot[column] >= 0
+        assert store.slot[column + 1] >= 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_storage_has_the_precision_of_the_data(dtype):
+    store = Columns(make_samples(X.astype(dtype), RBF(0.5)), RBF(0.5), CAPACITY)
+    assert store.storage.dtype == dtype

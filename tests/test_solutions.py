@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.kernel_ridge import KernelRidge as ScikitKernelRidge
 from sklearn.svm import SVC, SVR
-from tests.small_problems import CASES, GAMMA, N, C, features, full_coef, in_format, optimum, rbf, targets
 
 from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+from tests.small_problems import CASES, GAMMA, C, N, features, full_coef, in_format, optimum, rbf, targets
 
 TIGHT = 1e-6
 BLOCK_SOLVERS = ["greedy", "random", "cyclic"]

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 from parablock import KernelSVC
 from parablock.datasets import load_covtype_sample
+from parablock.monitor import relative_gap
 
 # The paper's choice for this data set.
 C = 32.0
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say(
         "",
         f"{model.n_iter_} outer iterations; largest violation {model.violation_:.1e}; duality gap "
-        f"{model.duality_gap_:.3g}, {_relative_gap(model):.1e} of the objective",
+        f"{model.duality_gap_:.3g}, {relative_gap(-model.dual_objective_, model.duality_gap_):.1e} of the objective",
     )
 
     if options.compare:
@@ -135,10 +136,6 @@ def _dual_objective(X: NDArray[Any], coef: NDArray[Any], tile: int = 1_000) -> f
     return float(np.abs(coef).sum() - 0.5 * quadratic)
 
 
-def _relative_gap(model: Any) -> float:
-    return float(model.duality_gap_ / abs(model.dual_objective_))
-
-
 def _table(results: Sequence[Result]) -> list[str]:
     rows = {
         "": [result.name for result in results],
@@ -169,7 +166,7 @@ def _save_picture(path: Path, model: Any, results: Sequence[Result]) -> str:
 
     seconds = np.array([record.seconds for record in model.history_])
     objective = np.array([record.objective for record in model.history_])
-    gap = np.array([record.duality_gap for record in model.history_]) / np.maximum(np.abs(objective), 1e-300)
+    gap = np.array([record.relative_gap for record in model.history_])
     violation = np.array([record.violation for record in model.history_])
 
     ink, grid = "#333333", "#e4e4e4"

@@ -28,11 +28,11 @@ class Expansion:
     coef: np.ndarray
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, rows: np.ndarray, coef: np.ndarray, numbers: np.ndarray) -> Expansion:
-        """The given rows of X, those with a coefficient that is not zero; `numbers` are their names to the user."""
+    def of(cls, kernel: Kernel, X: Any, rows: np.ndarray, coef: np.ndarray) -> Expansion:
+        """The given rows of X, those with a coefficient that is not zero."""
         used = np.flatnonzero(coef.any(axis=0))
         rows, coef = rows[used], np.ascontiguousarray(coef[:, used])
-        return cls(numbers[rows], np.empty((0, 0)) if kernel.overlap == "given" else X[rows], coef)
+        return cls(rows, np.empty((0, 0)) if kernel.overlap == "given" else X[rows], coef)
 
     def values(self, device: Device, kernel: Kernel, samples: Samples, centre: np.ndarray | None) -> np.ndarray:
         """The sum at every sample, shape (n_outputs, n)."""
@@ -66,10 +66,11 @@ class LocalModel:
     intercepts: np.ndarray  # (n_blocks, n_outputs)
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, numbers: np.ndarray, centres: Centres, local: LocalStep) -> LocalModel:
-        common = Expansion.of(kernel, X, np.arange(X.shape[0]), local.coef, numbers)
-        own = [Expansion.of(kernel, X, step.rows, step.step, numbers) for step in local.steps]
-        return cls(centres, common, own, np.stack([step.bias for step in local.steps]))
+    def of(cls, kernel: Kernel, X: Any, centres: Centres, local: LocalStep, intercept: np.ndarray) -> LocalModel:
+        common = Expansion.of(kernel, X, np.arange(X.shape[0]), local.coef)
+        own = [Expansion.of(kernel, X, step.rows, step.step) for step in local.steps]
+        biases = np.stack([step.bias for step in local.steps])
+        return cls(centres, common, own, np.where(np.isnan(biases), intercept, biases))
 
     def decision(self, device: Device, kernel: Kernel, samples: Samples, centre: np.ndarray | None) -> np.ndarray:
         blocks = self.centres.nearest(device, kernel, samples)

@@ -142,7 +142,7 @@ def train(
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
         used = np.flatnonzero(coef.any(axis=0))
         decision = engine.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
-        state = State(coef, decision)
+        state = State.at(problem, coef, decision)
         solution = minimise(problem, engine, schedule, options, state, rng, started, progress.iteration)
     return Trained(solution, partition, centre, device.kernel_evaluations)
 
@@ -179,7 +179,7 @@ def solve(
     Returns
     -------
     Trained
-        ``trained.solution.state.coef`` are the coefficients, ``trained.solution.measures`` hold intercepts.
+        ``trained.solution.state`` holds the coefficients, and in its ``measures`` intercept and duality gap.
     """
     problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))

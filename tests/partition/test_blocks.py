@@ -23,11 +23,12 @@ def row_sets(draw):
     return sp.csr_matrix(X) if draw(st.booleans()) else X
 
 
-def blocks_of(device, method, X, n_blocks, seed=0, kernel=RBF(0.5)):  # noqa: B008 (kernels do not change)
+HALF = RBF(0.5)
+
+
+def blocks_of(device, method, X, n_blocks, seed=0, kernel=HALF):
     partitioner = make_partitioner(method, X.shape[0])
-    blocks, _ = partitioner.blocks(
-        device, kernel, device.samples(X, kernel), n_blocks, np.random.default_rng(seed)
-    )
+    blocks, _ = partitioner.blocks(device, kernel, device.samples(X, kernel), n_blocks, np.random.default_rng(seed))
     return blocks
 
 

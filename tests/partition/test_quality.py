@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs
-from tests.small_problems import rbf
 
 from parablock.kernels import RBF
 from parablock.partition import PARTITIONERS, make_partitioner
+from tests.small_problems import rbf
 
 SPATIAL = ["tree", "kmeans", "kernel_kmeans"]
 every_method = pytest.mark.parametrize("method", sorted(PARTITIONERS))

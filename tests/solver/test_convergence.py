@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.small_problems import CASES, N, full_coef, optimum
 
 from parablock import BlockSolver
+from tests.small_problems import CASES, N, full_coef, optimum
 
 every_loss = pytest.mark.parametrize("loss", CASES)
 every_block_solver = pytest.mark.parametrize("block_solver", ["greedy", "random", "cyclic"])

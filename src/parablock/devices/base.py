@@ -81,7 +81,7 @@ class BlockStep:
     step : ndarray of shape (n_outputs, size)
         The block's part of the direction.
     bias : ndarray of shape (n_outputs,)
-        The intercept that fits the block's own free variables.
+        The intercept that fits the block's own free variables; nan for an output that was not solved.
     updates : int
         Coordinate updates made.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from numbers import Real
 from typing import Any
 
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -18,11 +19,12 @@ def memory_bytes(limit: Any) -> int:
         unit = "" if match is None else match.group(2).replace("i", "").rstrip("b").upper()
         if match is not None:
             limit = float(match.group(1)) * _UNITS[unit + "B" if unit else ""]
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
+    size = float(limit) if isinstance(limit, Real) and not isinstance(limit, bool) else float("nan")
+    if not 1 <= size < float("inf"):
         raise ValueError(
             f"memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got {limit!r}."
         )
-    return int(limit)
+    return int(size)
 
 
 def _free_bytes() -> int:

@@ -20,6 +20,7 @@ from parablock.devices import DEVICES
 from parablock.engines import ENGINES
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
+from parablock.monitor import relative_gap
 from parablock.partition import PARTITIONERS, Partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
@@ -36,7 +37,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
 
     _parameter_constraints: dict[str, list[Any]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
+        "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
@@ -163,21 +164,21 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
     def _keep(self, X: Any, rows: np.ndarray, trained: Trained) -> None:
         """Set the fitted attributes. `rows` are the numbers of X's rows in what the user passed."""
         solution, kernel = trained.solution, self._make_kernel()
-        intercept = np.array([measure.bias for measure in solution.measures])
-        expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef, rows)
-        self._centre = trained.centre
+        intercept = np.array([measure.bias for measure in solution.state.measures])
+        expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef)
+        self._rows, self._centre = rows, trained.centre
         self._models: dict[str, GlobalModel | LocalModel] = {"global": GlobalModel(expansion, intercept)}
         if self.prediction == "local" and solution.local is not None:
-            self._models["local"] = LocalModel.of(kernel, X, rows, trained.partition.centres, solution.local)
-        self.support_ = expansion.rows
+            self._models["local"] = LocalModel.of(kernel, X, trained.partition.centres, solution.local, intercept)
+        self.support_ = rows[expansion.rows]
         self.support_vectors_ = expansion.vectors
         self.dual_coef_ = expansion.coef
         self.intercept_ = intercept
         self.n_iter_ = solution.state.iteration
         self.history_ = solution.history
-        self.dual_objective_ = -solution.objective
-        self.duality_gap_ = solution.duality_gap
-        self.violation_ = solution.violation
+        self.dual_objective_ = -solution.state.objective
+        self.duality_gap_ = solution.state.duality_gap
+        self.violation_ = solution.state.violation
         self.kernel_evaluations_ = trained.kernel_evaluations
         self.partition_ = trained.partition
 
@@ -185,8 +186,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         if solution.reason == "converged":
             return
         reached = (
-            f"the largest violation is {solution.violation:.3g} (tol={self.tol:g}) and the duality gap "
-            f"{solution.relative_gap:.3g} of the objective"
+            f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
+            f"{relative_gap(-self.dual_objective_, self.duality_gap_):.3g} of the objective"
         )
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
@@ -204,6 +205,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         """Decision values of shape (n_outputs, n)."""
         check_is_fitted(self)
         X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
+        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
+            X = X[:, self._rows]  # without the columns of rows that took no part
         if self.prediction not in self._models:
             raise ValueError(
                 "prediction='local' needs the steps of the blocks, which only a fit with prediction='local' keeps (of "

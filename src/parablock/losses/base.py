@@ -7,6 +7,7 @@ A loss is mathematics only. It knows nothing of blocks, threads, ranks or device
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -89,7 +90,6 @@ class Loss(ABC):
 def _compile(signature: Any, function: Any) -> Any:
     # A C callback has one Numba type whatever function it holds, so one compiled solver serves every loss and
     # can be cached on disk; functions passed as Numba dispatchers would compile the solvers once per loss.
-    try:
-        return cfunc(signature, cache=True)(function)
-    except RuntimeError:  # defined where Numba finds no file to cache beside, such as an interactive prompt
-        return cfunc(signature)(function)
+    # Only what a later process can import again, from the same file, is worth a place in that cache.
+    home = getattr(sys.modules.get(function.__module__), "__file__", None)
+    return cfunc(signature, cache=home == function.__code__.co_filename)(function)

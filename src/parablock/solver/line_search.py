@@ -75,6 +75,7 @@ class Line:
             self.problem.lower[self.output, self.rows],
             self.problem.upper[self.output, self.rows],
             self.problem.loss.kink,
+            self.problem.weight[self.output, self.rows],
         )
 
 
@@ -112,7 +113,7 @@ def armijo_step(line: Line, n_blocks: int) -> float:
         change = line.change(beta)
         if change <= SUFFICIENT_DECREASE * beta * promised:
             safe = 1.0 / n_blocks
-            return safe if beta > safe and line.change(safe) < change else beta
+            return safe if line.change(safe) < change else beta
         beta *= 0.5
     return 0.0
 
@@ -150,13 +151,15 @@ def _directional(slopes, parameter, target, weight, coef, direction, ahead):  # 
 
 
 @njit(cache=True, nogil=True)
-def _along(coef, direction, beta, lower, upper, kink):  # type: ignore[no-untyped-def]
+def _along(coef, direction, beta, lower, upper, kink, weight):  # type: ignore[no-untyped-def]
     point = np.empty_like(coef)
     for i in range(len(coef)):
         value = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])
+        # Rounding must not leave a variable a hair away from a bound or kink that it has reached, nor must steps
+        # shorter than 1 bring it nearer for ever.
+        near = max(1e-12 * abs(direction[i]), 1e-13 * weight[i])
         for place in (lower[i], upper[i], kink):
-            # Rounding must not leave a variable a hair away from a bound or kink that it has reached.
-            if abs(value - place) <= 1e-12 * abs(direction[i]):
+            if abs(value - place) <= near:
                 value = place
         point[i] = value
     return point

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep
 from parablock.engines.base import Engine
-from parablock.monitor import Record, relative_gap
-from parablock.problem import Measure, Problem
+from parablock.monitor import Record
+from parablock.problem import Problem
 from parablock.solver.block_solvers import BlockSolver
 from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
 from parablock.solver.schedule import Plan, Schedule
@@ -76,8 +76,6 @@ class Solution:
     Attributes
     ----------
     state : State
-    measures : list of Measure
-        One an output.
     history : list of Record
     reason : {"converged", "out of iterations", "stalled", "interrupted"}
     local : LocalStep or None
@@ -85,26 +83,19 @@ class Solution:
     """
 
     state: State
-    measures: list[Measure]
     history: list[Record]
     reason: str
     local: LocalStep | None
 
-    @property
-    def violation(self) -> float:
-        return max(measure.violation for measure in self.measures)
 
-    @property
-    def objective(self) -> float:
-        return sum(measure.objective for measure in self.measures)
+@dataclass(frozen=True)
+class Iteration:
+    """What one iteration did: the state after it, the blocks' steps, the step size and how many variables moved."""
 
-    @property
-    def duality_gap(self) -> float:
-        return sum(measure.duality_gap for measure in self.measures)
-
-    @property
-    def relative_gap(self) -> float:
-        return relative_gap(self.objective, self.duality_gap)
+    state: State
+    steps: list[BlockStep]
+    beta: float
+    changed: int
 
 
 def minimise(
@@ -117,76 +108,36 @@ def minimise(
     started: float,
     on_iteration: Callable[[Record], None] = lambda record: None,
 ) -> Solution:
-    """Run Algorithm 1 from the given state, which it updates.
+    """Run Algorithm 1 from the given state.
 
     A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count.
     """
-    measures = [
-        problem.measure(output, state.coef[output], state.decision[output]) for output in range(problem.n_outputs)
-    ]
     history: list[Record] = []
     local: LocalStep | None = None
     idle = 0
     reason = OUT_OF_ITERATIONS
     try:
-        while True:
-            if max(measure.violation for measure in measures) <= options.tol:
-                reason = CONVERGED
-                break
-            if idle == _IDLE_ITERATIONS:
-                reason = STALLED
-                break
-            if state.iteration >= options.max_iter:
-                break
-            plan = schedule.next(measures)
-            iteration = update(problem, engine, plan, options, state, measures, int(rng.integers(2**62)))
+        while state.iteration < options.max_iter and state.violation > options.tol and idle < _IDLE_ITERATIONS:
+            plan = schedule.next(state.measures)
+            iteration = update(problem, engine, plan, options, state, int(rng.integers(2**62)))
             if plan.kind == "partition":
-                local = LocalStep(iteration.before, iteration.steps)
+                local = LocalStep(state.coef, iteration.steps)
+            state = iteration.state
             schedule.learn(plan, iteration.beta)
             idle = 0 if iteration.changed else idle + 1
-            measures = iteration.measures
-            record = Record(
-                iteration=state.iteration,
-                kind=plan.kind,
-                seconds=time.perf_counter() - started,
-                objective=sum(measure.objective for measure in measures),
-                duality_gap=sum(measure.duality_gap for measure in measures),
-                violation=max(measure.violation for measure in measures),
-                step=iteration.beta,
-                blocks=len(plan.blocks),
-                active=plan.active,
-                changed=iteration.changed,
-                updates=sum(step.updates for step in iteration.steps),
-                kernel_evaluations=engine.kernel_evaluations,
-            )
-            history.append(record)
-            on_iteration(record)
+            history.append(_record(plan, iteration, engine, time.perf_counter() - started))
+            on_iteration(history[-1])
+        if state.violation <= options.tol:
+            reason = CONVERGED
+        elif idle == _IDLE_ITERATIONS:
+            reason = STALLED
     except KeyboardInterrupt:
         reason = INTERRUPTED
-    return Solution(state, measures, history, reason, local)
+    return Solution(state, history, reason, local)
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """What one iteration did."""
-
-    before: np.ndarray
-    steps: list[BlockStep]
-    measures: list[Measure]
-    beta: float
-    changed: int
-
-
-def update(
-    problem: Problem,
-    engine: Engine,
-    plan: Plan,
-    options: Options,
-    state: State,
-    measures: Sequence[Measure],
-    seed: int,
-) -> Iteration:
-    """One iteration: `state` moves on, or is left as it was if this is interrupted."""
+def update(problem: Problem, engine: Engine, plan: Plan, options: Options, state: State, seed: int) -> Iteration:
+    """One iteration."""
     solver = options.block_solver
     rule = BlockRule(
         outputs=plan.outputs,
@@ -199,19 +150,17 @@ def update(
         seed=seed,
     )
     steps = engine.solve(problem, (state.coef, state.decision), plan.blocks, rule, keep=plan.kind == "partition")
-
     rows = np.concatenate([step.rows for step in steps])
     moves = np.concatenate([step.step for step in steps], axis=1)
     moving = np.flatnonzero(moves.any(axis=0))
     rows, moves = rows[moving], moves[:, moving]
     if len(rows) == 0:
-        state.iteration += 1
-        return Iteration(state.coef, steps, list(measures), 0.0, 0)
+        return Iteration(replace(state, iteration=state.iteration + 1), steps, 0.0, 0)
     product = engine.product(rows, moves)
     direction = np.zeros_like(state.coef)
     direction[:, rows] = moves
 
-    coef, decision, betas, fresh = state.coef.copy(), state.decision.copy(), [], list(measures)
+    coef, decision, measures, betas = state.coef.copy(), state.decision.copy(), list(state.measures), []
     for output in np.flatnonzero(moves.any(axis=1)).tolist():
         point, step = (state.coef[output], state.decision[output]), (direction[output], product[output])
         line = Line.along(problem, output, point, step)
@@ -227,12 +176,29 @@ def update(
                     line, beta, step = mixed_line, mixed_beta, mixed
         coef[output, line.rows] = line.point(beta)
         decision[output] += beta * step[1]
-        fresh[output] = problem.measure(output, coef[output], decision[output])
-    before = state.coef
-    state.last_step = coef - state.coef, decision - state.decision
-    state.coef, state.decision, state.iteration = coef, decision, state.iteration + 1
-    return Iteration(before, steps, fresh, min(betas), len(rows) if any(betas) else 0)
+        measures[output] = problem.measure(output, coef[output], decision[output])
+    last_step = coef - state.coef, decision - state.decision
+    after = State(coef, decision, state.iteration + 1, measures, last_step)
+    return Iteration(after, steps, min(betas), len(rows) if any(betas) else 0)
 
 
 def _step_size(line: Line, options: Options, n_blocks: int) -> float:
     return exact_step(line) if options.line_search == "exact" else armijo_step(line, n_blocks)
+
+
+def _record(plan: Plan, iteration: Iteration, engine: Engine, seconds: float) -> Record:
+    state = iteration.state
+    return Record(
+        iteration=state.iteration,
+        kind=plan.kind,
+        seconds=seconds,
+        objective=state.objective,
+        duality_gap=state.duality_gap,
+        violation=state.violation,
+        step=iteration.beta,
+        blocks=len(plan.blocks),
+        active=plan.active,
+        changed=iteration.changed,
+        updates=sum(step.updates for step in iteration.steps),
+        kernel_evaluations=engine.kernel_evaluations,
+    )

@@ -188,7 +188,9 @@ def sampled_rows(wishes: Wishes, rows: np.ndarray, count: int, rng: np.random.Ge
     # The largest of log-weights with Gumbel noise are a weighted sample without replacement.
     key = 0.5 * np.log(violation) + rng.gumbel(size=len(rows))
     grows = wishes.upward[rows] >= wishes.downward[rows]
-    parts = [rows[side][_largest(key[side], count // 2)] for side in (grows, ~grows)]
+    # What one side leaves over is the other's.
+    up = min(int(grows.sum()), max((count + 1) // 2, count - int((~grows).sum())))
+    parts = [rows[side][_largest(key[side], most)] for side, most in ((grows, up), (~grows, count - up))]
     return np.sort(np.concatenate(parts))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from parablock.problem import Measure, Problem
 
-@dataclass
+
+@dataclass(frozen=True)
 class State:
     """A point of the problem and where the run stands.
 
@@ -18,11 +21,32 @@ class State:
         ``K coef``, kept up to date.
     iteration : int
         Outer iterations done.
+    measures : sequence of Measure
+        How good the point is, one an output.
     last_step : pair of ndarray of shape (n_outputs, n), or None
         The last iteration's change of both.
     """
 
     coef: np.ndarray
     decision: np.ndarray
-    iteration: int = 0
+    iteration: int
+    measures: Sequence[Measure]
     last_step: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def at(cls, problem: Problem, coef: np.ndarray, decision: np.ndarray) -> State:
+        """The state before the first iteration."""
+        measures = [problem.measure(output, coef[output], decision[output]) for output in range(problem.n_outputs)]
+        return cls(coef, decision, 0, measures)
+
+    @property
+    def objective(self) -> float:
+        return sum(measure.objective for measure in self.measures)
+
+    @property
+    def duality_gap(self) -> float:
+        return sum(measure.duality_gap for measure in self.measures)
+
+    @property
+    def violation(self) -> float:
+        return max(measure.violation for measure in self.measures)

@@ -43,11 +43,18 @@ class Columns:
         return evaluations
 
     def fetch(self, wanted: int, urgency: np.ndarray) -> None:
-        """Bring the wanted column in, and with it the most urgent of the others that are missing."""
+        """Bring the wanted column in, and as far as there is empty room the most urgent of the others with it.
+
+        When the room is full, columns that nobody asked for would drive out those that are in use.
+        """
+        others = min(_BATCH - 1, int((self.owner < 0).sum()) - 1)
         missing = np.flatnonzero(self.slot < 0)
-        if len(missing) > _BATCH:
-            missing = missing[np.argpartition(urgency[missing], -_BATCH)[-_BATCH:]]
-        chosen = np.union1d(missing, [wanted])
+        if others <= 0:
+            chosen = np.array([wanted])
+        elif others < len(missing):
+            chosen = np.union1d(missing[np.argpartition(urgency[missing], -others)[-others:]], [wanted])
+        else:
+            chosen = missing
         places = np.argpartition(self.stamp, len(chosen) - 1)[: len(chosen)]
         evicted = self.owner[places]
         self.slot[evicted[evicted >= 0]] = -1

@@ -67,13 +67,13 @@ class Rule(NamedTuple):
 class Progress(NamedTuple):
     """What survives between calls of `descend`."""
 
-    counts: np.ndarray  # updates, picks
+    counts: np.ndarray  # updates, picks, and a random pick that waits for its column (-1: none)
     goal: np.ndarray  # violation to stop at; negative until it is known
     random: np.ndarray  # state of the generator of random choices
 
 
 def new_progress(seed: int) -> Progress:
-    return Progress(np.zeros(2, dtype=np.int64), np.full(1, -1.0), np.array([seed], dtype=np.uint64))
+    return Progress(np.array([0, 0, -1], dtype=np.int64), np.full(1, -1.0), np.array([seed], dtype=np.uint64))
 
 
 @njit(cache=True, nogil=True)
@@ -102,13 +102,15 @@ def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-
             grows = up if rule.pairs or highest >= lowest else -1
             shrinks = -1 if rule.pairs or highest >= lowest else down
         else:
-            pick = _random(progress.random, size) if rule.choice == RANDOM else counts[1] % size
+            if rule.choice == RANDOM and counts[2] < 0:
+                counts[2] = _random(progress.random, size)
+            pick = counts[2] if rule.choice == RANDOM else counts[1] % size
             wish_up = -(block.decision[pick] + block.right[pick])
             wish_down = block.decision[pick] + block.left[pick]
             if rule.pairs:
                 wish_up, wish_down = wish_up + lowest, wish_down + highest
             if max(wish_up, wish_down) <= 0.0:
-                counts[1] += 1
+                counts[1], counts[2] = counts[1] + 1, -1
                 continue
             grows = pick if wish_up >= wish_down else (up if rule.pairs else -1)
             shrinks = pick if wish_up < wish_down else (down if rule.pairs else -1)
@@ -120,8 +122,7 @@ def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-
             return shrinks
 
         step = _move(slopes, parameter, kink, block, grows, shrinks)
-        counts[0] += 1
-        counts[1] += 1
+        counts[0], counts[1], counts[2] = counts[0] + 1, counts[1] + 1, -1
         for moved in (grows, shrinks):
             if moved >= 0:
                 block.clock[0] += 1

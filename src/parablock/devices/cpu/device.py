@@ -41,7 +41,7 @@ class CpuDevice(Device):
 
     @contextmanager
     def session(self) -> Iterator[CpuDevice]:
-        with _threadpools().limit(limits=1, user_api="blas"):
+        with _threadpools().limit(limits={"blas": 1, "openmp": self.n_threads}):
             self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
             try:
                 yield self
@@ -111,7 +111,7 @@ class CpuDevice(Device):
                 columns = Columns(samples.take(rows), kernel, share // max(1, bytes_a_row[number]))
                 if keep:
                     self._kept[number] = columns
-            step, bias, updates = np.zeros((problem.n_outputs, len(rows))), np.zeros(problem.n_outputs), 0
+            step, bias, updates = np.zeros((problem.n_outputs, len(rows))), np.full(problem.n_outputs, np.nan), 0
             for output in rule.outputs:
                 coef, bias[output], made = solve_block(problem, output, point, rows, columns, rule)
                 step[output] = coef - point[0][output, rows]

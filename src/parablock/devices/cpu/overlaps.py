@@ -34,7 +34,7 @@ def sparse_overlap(kind: int, data: Any, indices: Any, indptr: Any, position: An
         out[i] = 0
         for entry in range(indptr[i], indptr[i + 1]):
             place = position[indices[entry]]
-            if place >= 0:
+            if place >= 0 and data[entry] != 0:
                 _accumulate(kind, data[entry], panel[place], out[i])
 
 

@@ -1,0 +1,32 @@
+"""Importing the package compiles nothing and starts nothing."""
+
+import json
+import subprocess
+import sys
+
+LOOK = """
+import json, sys, threading
+import parablock, parablock.datasets, parablock.demo
+from numba.core.dispatcher import Dispatcher
+from parablock.losses import Hinge
+compiled, functions = [], 0
+for name, module in list(sys.modules.items()):
+    if name.startswith("parablock"):
+        for value in vars(module).values():
+            if isinstance(value, Dispatcher):
+                functions += 1
+                compiled += [value.py_func.__qualname__] if value.signatures else []
+cached = [name for name in vars(Hinge()) if name.startswith("compiled")]
+print(json.dumps({"functions": functions, "compiled": compiled + cached, "threads": threading.active_count(),
+                  "plotting": "matplotlib" in sys.modules}))
+"""
+
+
+def test_import_compiles_nothing_starts_no_threads_and_loads_no_plotting():
+    result = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
+    found = json.loads(result.stdout)
+    assert found["functions"] > 10  # the look was at the right place
+    assert found["compiled"] == []
+    assert found["threads"] == 1
+    assert not found["plotting"]
+    assert result.stderr == ""

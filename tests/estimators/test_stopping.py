@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from parablock.devices import CpuDevice
+from parablock.engines import LocalEngine
 from tests.small_problems import CASES
 
 every_estimator = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -58,10 +58,10 @@ def test_a_tolerance_below_float32_precision_ends_with_advice():
 
 @pytest.fixture
 def interrupt_at(monkeypatch):
-    """A function that makes the given call of a device's operation raise KeyboardInterrupt."""
+    """A function that makes the given call of one of the engine's operations raise KeyboardInterrupt."""
 
     def arrange(operation, number):
-        original, calls = getattr(CpuDevice, operation), []
+        original, calls = getattr(LocalEngine, operation), []
 
         def interrupted(self, *arguments, **keywords):
             calls.append(1)
@@ -69,12 +69,12 @@ def interrupt_at(monkeypatch):
                 raise KeyboardInterrupt
             return original(self, *arguments, **keywords)
 
-        monkeypatch.setattr(CpuDevice, operation, interrupted)
+        monkeypatch.setattr(LocalEngine, operation, interrupted)
 
     return arrange
 
 
-@pytest.mark.parametrize("operation", ["kernel_dot", "solve_blocks"])
+@pytest.mark.parametrize("operation", ["product", "solve"])
 @every_estimator
 def test_ctrl_c_leaves_the_model_of_the_last_finished_iteration(case, operation, interrupt_at, monkeypatch):
     settings = {"n_blocks": 4, "tol": 1e-6, "partition": "random"}
@@ -92,7 +92,7 @@ def test_ctrl_c_leaves_the_model_of_the_last_finished_iteration(case, operation,
 
 def test_ctrl_c_before_the_first_iteration_leaves_a_model_that_predicts_something(interrupt_at, monkeypatch):
     case = CASES["hinge"]
-    interrupt_at("solve_blocks", 1)
+    interrupt_at("solve", 1)
     model, text = fit_with_warning(case.model(n_blocks=4), case)
     monkeypatch.undo()
     assert text.startswith("Interrupted after 0 outer iterations")
@@ -102,7 +102,7 @@ def test_ctrl_c_before_the_first_iteration_leaves_a_model_that_predicts_somethin
 def test_an_interrupted_fit_can_be_finished(interrupt_at):
     case = CASES["epsilon_insensitive"]
     settings = {"n_blocks": 4, "tol": 1e-6}
-    interrupt_at("kernel_dot", 3)
+    interrupt_at("product", 3)
     model, _ = fit_with_warning(case.model(**settings, warm_start=True), case)
     model.fit(case.X, case.y)
     assert model.predict(case.X) == pytest.approx(case.fit(**settings).predict(case.X), abs=1e-5)

@@ -211,12 +211,13 @@ def test_updates_keep_decision_box_and_sum(name, choice, pairs, seed, n):
 @pairs_or_not
 @given(seed=seeds, n=sizes)
 def test_variables_that_reach_a_bound_or_kink_lie_exactly_on_it(name, pairs, seed, n):
-    # Small weights, so that most variables end on a bound.
-    descent = Descent(name, seed, n, C=0.1)
-    descent.run("greedy", pairs, max_updates=50, floor=1e-9)
-    for place in (descent.lower, descent.upper, np.full(n, descent.loss.kink)):
-        distance = np.abs(descent.block.coef - place)
-        assert not np.any((distance > 0) & (distance < 1e-12 * descent.weight))
+    # Small weights, so that most variables go to a bound. Look after every update: a later one would mend it.
+    descent, progress = Descent(name, seed, n, C=0.1), new_progress(seed)
+    for limit in range(1, 2 * n):
+        descent.run("greedy", pairs, max_updates=limit, floor=1e-9, progress=progress)
+        for place in (descent.lower, descent.upper, np.full(n, descent.loss.kink)):
+            distance = np.abs(descent.block.coef - place)
+            assert not np.any((distance > 0) & (distance < 1e-12 * descent.weight))
 
 
 @every_loss

@@ -126,6 +126,11 @@ class Device(ABC):
         """``coef @ K(columns, rows)``, shape (n_outputs, rows), without storing K."""
 
     @abstractmethod
+    def column_dot(self, kernel: Kernel, samples: Samples, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """``coef @ K(samples[rows], samples)``, shape (n_outputs, samples): like `kernel_dot`, but of columns of one
+        matrix, most of which will be asked for again. The device may keep them."""
+
+    @abstractmethod
     def solve_blocks(
         self,
         kernel: Kernel,

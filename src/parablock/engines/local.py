@@ -31,4 +31,4 @@ class LocalEngine(Engine):
         return self.device.solve_blocks(self.kernel, self.samples, problem, point, blocks, rule, keep)
 
     def product(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        return self.device.kernel_dot(self.kernel, self.samples, self.samples.take(rows), direction)
+        return self.device.column_dot(self.kernel, self.samples, rows, direction)

@@ -20,6 +20,7 @@ from parablock.devices.base import BlockRule, BlockStep, Device, Samples
 from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples
+from parablock.devices.cpu.store import ColumnStore
 from parablock.devices.cpu.tiles import TileBuffer, panels, row_tiles, tiles
 from parablock.kernels import Kernel
 from parablock.problem import Problem
@@ -38,6 +39,7 @@ class CpuDevice(Device):
         self.kernel_evaluations = 0
         self._pool: ThreadPoolExecutor | None = None
         self._kept: dict[int, Columns] = {}
+        self._store: ColumnStore | None = None
 
     @contextmanager
     def session(self) -> Iterator[CpuDevice]:
@@ -50,6 +52,7 @@ class CpuDevice(Device):
                     self._pool.shutdown(cancel_futures=True)
                     self._pool = None
                 self._kept.clear()
+                self._store = None
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CpuSamples:
         return make_samples(X, kernel, centre)
@@ -88,6 +91,30 @@ class CpuDevice(Device):
         self.kernel_evaluations += len(rows) * len(columns)
         return np.ascontiguousarray(out.T)
 
+    def column_dot(self, kernel: Kernel, samples: Samples, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        assert isinstance(samples, CpuSamples)
+        if isinstance(samples, GivenSamples):  # is its own store
+            return self.kernel_dot(kernel, samples, samples.take(rows), coef)
+        if self._store is None or self._store.samples is not samples:
+            self._store = ColumnStore(samples, kernel, self.memory_limit // 2)
+        store = self._store
+        kept, fresh, homeless = store.plan(rows)
+        new_samples, new_places = samples.take(rows[fresh]), store.slot[rows[fresh]]
+        placed = np.concatenate((kept, fresh))
+        places, weights = store.slot[rows[placed]], np.ascontiguousarray(coef[:, placed])
+        out = np.zeros((len(coef), len(samples)))
+
+        def chunk(start: int) -> None:
+            stop = min(start + _CHUNK_ROWS, len(samples))
+            store.fill(new_samples, new_places, start, stop)
+            store.dot(places, weights, start, stop, out)
+
+        self._map(chunk, range(0, len(samples), _CHUNK_ROWS))
+        self.kernel_evaluations += len(samples) * len(fresh)
+        if len(homeless):
+            out += self.kernel_dot(kernel, samples, samples.take(rows[homeless]), coef[:, homeless])
+        return out
+
     def solve_blocks(
         self,
         kernel: Kernel,
@@ -101,8 +128,9 @@ class CpuDevice(Device):
         assert isinstance(samples, CpuSamples)
         bytes_a_row = [len(rows) * samples.dtype.itemsize for rows in blocks]
         whole = sum(size * len(rows) for size, rows in zip(bytes_a_row, blocks, strict=True))
-        keep = keep and whole <= self.memory_limit
-        share = self.memory_limit if keep else self.memory_limit // min(self.n_threads, len(blocks))
+        room = self.memory_limit // 2  # the other half is the store's
+        keep = keep and whole <= room
+        share = room if keep else room // min(self.n_threads, len(blocks))
 
         def solve(number: int) -> tuple[BlockStep, int]:
             rows = blocks[number]

@@ -1,0 +1,78 @@
+"""Kernel columns that are kept from iteration to iteration.
+
+The variables that move are nearly the same ones in every iteration: reading their columns again costs a few bytes a
+value, computing them again a matrix product and an exponential. Columns stay in the order in which they first moved;
+when the room is full, later ones are computed each time they are needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from parablock.devices.cpu.samples import CpuSamples
+from parablock.devices.cpu.tiles import TileBuffer, panels, row_tiles
+from parablock.kernels import Kernel
+
+
+class ColumnStore:
+    """Columns of the kernel matrix of one set of samples.
+
+    Parameters
+    ----------
+    samples : CpuSamples
+    kernel : Kernel
+    room : int
+        Bytes that the columns may take.
+    """
+
+    def __init__(self, samples: CpuSamples, kernel: Kernel, room: int) -> None:
+        n = len(samples)
+        self.samples, self.kernel = samples, kernel
+        # Memory that is not written to yet costs nothing, so all of the room is asked for at once.
+        self.columns = np.empty((min(n, room // max(1, n * samples.dtype.itemsize)), n), dtype=samples.dtype)
+        self.slot = np.full(n, -1, dtype=np.int64)
+        self.used = 0
+
+    def plan(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which of the rows are kept already, which get a place now, and which find none; as positions in `rows`."""
+        kept = np.flatnonzero(self.slot[rows] >= 0)
+        missing = np.flatnonzero(self.slot[rows] < 0)
+        fresh = missing[: len(self.columns) - self.used]
+        self.slot[rows[fresh]] = np.arange(self.used, self.used + len(fresh))
+        self.used += len(fresh)
+        return kept, fresh, missing[len(fresh) :]
+
+    def fill(self, fresh: CpuSamples, places: np.ndarray, start: int, stop: int) -> None:
+        """Compute the rows from start to stop of the columns that got a place."""
+        buffer = TileBuffer(fresh.dtype)
+        everyone = self.samples.take(slice(start, stop))
+        for first, last, panel in panels(everyone):
+            for top, bottom in row_tiles(0, len(fresh)):
+                tile = buffer.shaped(bottom - top, last - first)
+                fresh.overlap(top, bottom, panel, tile)
+                self.kernel.transform(tile, fresh.self_overlap[top:bottom], everyone.self_overlap[first:last])
+                self.columns[places[top] : places[top] + bottom - top, start + first : start + last] = tile
+
+    def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+        """Add the kept columns times coef (n_outputs, columns) to the rows from start to stop of out."""
+        for output in range(len(coef)):
+            _add_columns(self.columns, places, coef[output], start, stop, out[output])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, out: Any) -> None:
+    # Four columns at a time: the sums, in double precision, are then read and written a quarter as often.
+    whole = len(places) // 4 * 4
+    for group in range(0, whole, 4):
+        a, b, c, d = coef[group], coef[group + 1], coef[group + 2], coef[group + 3]
+        first, second = columns[places[group]], columns[places[group + 1]]
+        third, fourth = columns[places[group + 2]], columns[places[group + 3]]
+        for i in range(start, stop):
+            out[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
+    for group in range(whole, len(places)):
+        column = columns[places[group]]
+        for i in range(start, stop):
+            out[i] += coef[group] * column[i]

@@ -91,7 +91,7 @@ def local_decision(before, after, partition, beta, X, new):
     return np.einsum("ij,ij->i", rbf(new, X), before + step * own)
 
 
-@pytest.mark.parametrize("iterations", [1, 2, 5])
+@pytest.mark.parametrize("iterations", [1, 4])
 @pytest.mark.parametrize("partition", ["kmeans", "tree", "random"])
 @every_estimator
 def test_local_prediction_follows_the_papers_rule(case, partition, iterations):

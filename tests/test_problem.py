@@ -106,7 +106,7 @@ def test_gap_and_violation_vanish_at_the_optimum(name, intercept):
     case = Case(name, 0, 15, intercept)
     C, target = case.weight[0], case.target[0]
     trained = solve(case.K, target, case.loss, Precomputed(), C=C, fit_intercept=intercept, tol=1e-9)
-    (found,) = trained.solution.measures
+    (found,) = trained.solution.state.measures
     assert found.violation <= 1e-9
     assert found.duality_gap <= 1e-7 * abs(found.objective)
     assert case.measure().duality_gap > 1e-3  # at a random point

@@ -101,6 +101,28 @@ def test_kernel_evaluations_of_blocks_are_their_matrices(make_device):
 
 
 @pytest.mark.parametrize("format", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("memory_limit", [1, 1 << 18, 1 << 30])
+def test_column_dot_however_much_it_can_keep(make_device, format, memory_limit):
+    device, rng = make_device(memory_limit=memory_limit), np.random.default_rng(1)
+    X, samples = samples_of(device, KERNEL, 300, format=format)
+    K = rbf(X, X, KERNEL.gamma)
+    for count in (40, 0, 120, 300):  # some columns come again
+        rows, coef = rng.choice(300, count, replace=False), rng.normal(size=(3, count))
+        values = device.column_dot(KERNEL, samples, rows, coef)
+        np.testing.assert_allclose(values, coef @ K[rows], atol=1e-11)
+
+
+def test_column_dot_in_single_precision_sums_in_double(device):
+    # Large coefficients that cancel: their sum must not be rounded to single precision.
+    X = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
+    samples = device.samples(X, KERNEL)
+    coef = np.tile([1e4, -1e4], 200)[None, :]
+    expected = coef @ device.gram(KERNEL, samples, samples).astype(np.float64)
+    values = device.column_dot(KERNEL, samples, np.arange(400), coef)
+    np.testing.assert_allclose(values, expected, atol=1e-6 * 1e4)
+
+
+@pytest.mark.parametrize("format", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_number_of_threads_does_not_change_products(make_device, format, kernel):
     kernel = make_kernel(kernel, 0.5)
@@ -110,8 +132,10 @@ def test_number_of_threads_does_not_change_products(make_device, format, kernel)
         _, samples = samples_of(device, kernel, 4500, format=format)
         columns = samples.take(np.arange(100))
         coef = np.random.default_rng(1).normal(size=(2, 100))
-        results.append(device.kernel_dot(kernel, samples, columns, coef))
-    np.testing.assert_array_equal(*results)
+        product = device.kernel_dot(kernel, samples, columns, coef)
+        results.append((product, device.column_dot(kernel, samples, np.arange(100), coef)))
+    for one, two in zip(*results):
+        np.testing.assert_array_equal(one, two)
 
 
 # ------------------------------------------------------------------------------------------------------ blocks
@@ -177,6 +201,7 @@ def test_outputs_that_the_rule_leaves_out_stay(device, pairs):
     for step in case.solve(device, replace(EXACT, outputs=[0, 2], pairs=pairs)):
         assert step.step.shape == (3, len(step.rows))
         np.testing.assert_array_equal(step.step[1], 0.0)
+        np.testing.assert_array_equal(np.isnan(step.bias), [False, True, False])
         assert np.any(step.step[0] != 0)
         assert np.any(step.step[2] != 0)
 

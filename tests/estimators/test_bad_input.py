@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
 from parablock import BlockSolver, KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
-from parablock.kernels import Linear
 from tests.small_problems import CASES, N, features, in_format, targets
 
 X, LABELS, NUMBERS = features(), targets("labels"), targets("numbers")
@@ -45,7 +44,6 @@ def assert_refuses(estimator, X, y, *words, error=ValueError, **fit_parameters):
         ("gamma", "median", "'scale'"),
         ("kernel", "gaussian", "'rbf'"),
         ("kernel", None, "'rbf'"),
-        ("kernel", Linear(), "'linear'"),  # the library's own kernel objects are for `solve`
         ("degree", -1, "[0, inf)"),
         ("degree", 2.5, "[0, inf)"),
         ("coef0", np.nan, "(-inf, inf)"),

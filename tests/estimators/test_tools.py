@@ -4,12 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tests.small_problems import CASES, N, in_format, rbf
+from tests.small_problems import CASES, N, rbf
 
 every_estimator = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -53,24 +54,24 @@ def test_clone_is_unfitted_and_has_the_same_parameters(case):
     assert np.array_equal(copy.fit(case.X, case.y).predict(case.X), model.predict(case.X))
 
 
-@pytest.mark.parametrize("data_format", ["dense", "csr"])
+LOCAL = {"regroup": False, "prediction": "local", "max_iter": 2}
+
+
 @pytest.mark.parametrize(
-    "parameters",
+    ("rows_of", "parameters"),
     [
-        {},
-        {"kernel": "precomputed"},
-        {"partition": "kmeans", "regroup": False, "prediction": "local", "max_iter": 2},
-        {"partition": "kernel_kmeans", "regroup": False, "prediction": "local", "max_iter": 2},
+        (np.asarray, {}),
+        (sp.csr_matrix, {}),
+        (rbf, {"kernel": "precomputed"}),
+        (sp.csr_matrix, {"partition": "kmeans", **LOCAL}),
+        (np.asarray, {"partition": "kernel_kmeans", **LOCAL}),
     ],
-    ids=["global", "precomputed", "local by points", "local by kernel"],
+    ids=["global", "global csr", "precomputed", "local by points csr", "local by kernel"],
 )
 @every_estimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_pickled_model_predicts_the_same(case, parameters, data_format):
-    if parameters.get("kernel") == "precomputed":
-        rows = rbf(case.X)
-    else:
-        rows = in_format(case.X, data_format)
+def test_pickled_model_predicts_the_same(case, rows_of, parameters):
+    rows = rows_of(case.X)
     model = case.model(n_blocks=4, **parameters).fit(rows, case.y)
     copy = pickle.loads(pickle.dumps(model))
     assert np.array_equal(copy.predict(rows), model.predict(rows))

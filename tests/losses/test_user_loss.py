@@ -68,8 +68,8 @@ def test_users_loss_reaches_the_optimum(loss, fit_intercept):
     trained = solve(X, y, loss(0.5), RBF(0.7), C=2.0, fit_intercept=fit_intercept, n_blocks=3, tol=1e-8)
     assert trained.solution.reason == "converged"
     least = least_objective(X, y, 2.0, 0.5, fit_intercept)
-    assert trained.solution.objective == pytest.approx(least, rel=1e-9)
-    assert 0 <= trained.solution.duality_gap <= 1e-6 * abs(least)
+    assert trained.solution.state.objective == pytest.approx(least, rel=1e-9)
+    assert 0 <= trained.solution.state.duality_gap <= 1e-6 * abs(least)
 
 
 def test_users_loss_bounds_the_influence_of_outliers():
@@ -118,7 +118,7 @@ def test_loss_typed_at_a_prompt_works():
     X, y = regression()
     trained = solve(X, y, namespace["Absolute"](), RBF(0.7), C=1.0, tol=1e-8)
     half = solve(X, y, type(LOSSES["quantile"])(0.5), RBF(0.7), C=2.0, tol=1e-8)  # C |e| = 2 C (half of |e|)
-    assert trained.solution.objective == pytest.approx(half.solution.objective, rel=1e-9)
+    assert trained.solution.state.objective == pytest.approx(half.solution.state.objective, rel=1e-9)
 
 
 def test_loss_that_lacks_a_function_cannot_be_made():

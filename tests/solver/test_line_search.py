@@ -7,10 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parablock import solve
+from parablock.kernels import RBF
 from parablock.losses import EpsilonInsensitive, Hinge, Loss, Quantile
 from parablock.problem import Problem
-from parablock.solver.line_search import SUFFICIENT_DECREASE, Line, armijo_step, exact_step
-from tests.oracle import LOSSES, PIECEWISE_QUADRATIC, dual_sum, minimum_1d, random_coef, random_kernel, random_targets
+from parablock.solver.line_search import SUFFICIENT_DECREASE, Line, armijo_step, exact_step, plane_step
+from tests.oracle import (
+    CLASSIFICATION,
+    LOSSES,
+    PIECEWISE_QUADRATIC,
+    dual_sum,
+    minimum_1d,
+    random_coef,
+    random_kernel,
+    random_targets,
+    rbf,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 12)
@@ -129,9 +141,10 @@ def test_exact_step_stops_where_the_slope_changes_its_sign(name, seed, n):
 
 
 @every_loss
-@given(seeds, sizes, st.integers(1, 20))
-def test_no_step_raises_the_objective_or_leaves_the_box(name, seed, n, n_blocks):
-    case = Case(name, seed, n)
+@pytest.mark.parametrize("inside", [True, False])
+@given(seed=seeds, n=sizes, n_blocks=st.integers(1, 20))
+def test_no_step_raises_the_objective_or_leaves_the_box(name, inside, seed, n, n_blocks):
+    case = Case(name, seed, n, inside)
     if len(case.rows) == 0:
         return
     betas = [armijo_step(case.line, n_blocks)]
@@ -184,6 +197,99 @@ def test_armijo_takes_the_full_step_where_the_objective_falls_all_along_it(name,
     case = Case(name, seed, n)
     if case.downhill() and case.line.derivative(1.0, ahead=False)[0] <= 0:
         assert armijo_step(case.line, 1) == 1.0
+
+
+# ------------------------------------------------------------------------------------------- a second direction
+
+
+class Plane:
+    """A point inside the box, the direction of the blocks and the step before it, each with its kernel product."""
+
+    def __init__(self, name, seed, n):
+        rng = np.random.default_rng(seed)
+        self.K = random_kernel(rng, n, noise=0.1)
+        target, weight = random_targets(name, rng, n), rng.uniform(0.2, 3.0, size=n)
+        self.problem = Problem.build(LOSSES[name], target, weight, intercept=False)
+        lower, upper = np.maximum(self.problem.lower[0], -3.0), np.minimum(self.problem.upper[0], 3.0)
+        coef = lower + rng.uniform(0.05, 0.45, size=n) * (upper - lower)
+        self.point = coef, self.K @ coef
+        first, second = random_coef(rng, lower, upper) - coef, rng.normal(size=n)
+        self.step, self.last = (first, self.K @ first), (second, self.K @ second)
+
+    def mixed(self):
+        return plane_step(self.problem, 0, self.point, self.step, self.last)
+
+    def model(self, direction):
+        """The objective's change to second order."""
+        coef, decision = self.point
+        left, _, curvature = self.problem.slopes(0, coef, np.arange(len(coef)))
+        hessian = self.K + np.diag(curvature)
+        return (decision + left) @ direction + 0.5 * direction @ hessian @ direction
+
+
+@every_loss
+@given(seeds, st.integers(3, 12))
+def test_step_in_the_plane_is_best_to_second_order_and_knows_its_product(name, seed, n):
+    plane = Plane(name, seed, n)
+    mixed = plane.mixed()
+    assert mixed is not None
+    np.testing.assert_allclose(mixed[1], plane.K @ mixed[0], rtol=1e-8, atol=1e-8)
+    least = plane.model(mixed[0])
+    for first in (0.0, 0.1, -0.1):
+        for second in (0.0, 0.1, -0.1):
+            other = mixed[0] + first * plane.step[0] + second * plane.last[0]
+            assert least <= plane.model(other) + 1e-9 * (1 + abs(least))
+
+
+@every_loss
+@given(seeds, st.integers(3, 12))
+def test_step_in_the_plane_ends_inside_the_box_with_its_product_known(name, seed, n):
+    # Coefficients that were cut off at a bound would no longer belong to the decision that goes with the step.
+    plane = Plane(name, seed, n)
+    coef, _ = plane.point
+    mixed = plane.mixed()
+    line = Line.along(plane.problem, 0, plane.point, mixed)
+    beta = exact_step(line) if name in PIECEWISE_QUADRATIC else armijo_step(line, 1)
+    after = coef.copy()
+    after[line.rows] = line.point(beta)
+    np.testing.assert_allclose(after, coef + beta * mixed[0], atol=1e-9)
+
+
+def test_there_is_no_step_in_the_plane_where_a_variable_is_not_free():
+    plane = Plane("hinge", 0, 6)
+    assert plane.mixed() is not None
+    plane.point[0][2] = plane.problem.upper[0, 2]
+    assert plane.mixed() is None
+    kinked = Plane("epsilon_insensitive", 0, 6)
+    kinked.point[0][3] = 0.0
+    assert kinked.mixed() is None
+
+
+def test_there_is_no_step_in_the_plane_of_two_directions_that_are_one():
+    plane = Plane("squared_error", 0, 6)
+    plane.last = -2 * plane.step[0], -2 * plane.step[1]
+    assert plane.mixed() is None
+    plane.last = np.zeros(6), np.zeros(6)
+    assert plane.mixed() is None
+
+
+@every_loss
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_run_keeps_its_decision_its_sum_and_never_goes_uphill(name, intercept, C):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    target = X[:, 0] + 0.5 * rng.normal(size=120)
+    target = np.sign(target) if name in CLASSIFICATION else target
+    options = {"n_blocks": 8, "partition": "random", "tol": 1e-6, "max_iter": 40}
+    solution = solve(X, target, LOSSES[name], RBF(0.2), C=C, fit_intercept=intercept, **options).solution
+    state, values = solution.state, [record.objective for record in solution.history]
+    assert len(values) > 2
+    scale = 1 + np.abs(state.decision).max()
+    np.testing.assert_allclose(state.decision, state.coef @ rbf(X, X, 0.2), atol=1e-9 * scale)
+    assert np.all(np.diff(values) <= 1e-9 * (1 + np.abs(values[:-1])))
+    if intercept:
+        assert abs(state.coef.sum()) <= 1e-9 * C
 
 
 # ------------------------------------------------------------------------------------------- bounds and kinks

@@ -262,8 +262,7 @@ def test_sample_has_no_duplicates_and_stays_among_the_given_rows(seed, n, count)
     chosen = sampled_rows(wishes, rows, count, np.random.default_rng(seed))
     assert len(np.unique(chosen)) == len(chosen)
     assert np.isin(chosen, rows).all()
-    assert len(chosen) <= count
-    assert len(chosen) >= 1  # somebody violates
+    assert len(chosen) == min(count, len(rows))
 
 
 def test_sample_is_half_upward_and_half_downward_movers():
@@ -273,6 +272,15 @@ def test_sample_is_half_upward_and_half_downward_movers():
     chosen = sampled_rows(wishes, np.arange(n), 100, np.random.default_rng(0))
     assert np.sum(chosen < 300) == 50
     assert np.sum(chosen >= 300) == 50
+
+
+def test_sample_gives_what_one_direction_leaves_over_to_the_other():
+    n = 400
+    upward = np.where(np.arange(n) < 10, 1.0, -1.0)
+    wishes = Wishes.of([measure(upward, -upward)], TOL)
+    chosen = sampled_rows(wishes, np.arange(n), 100, np.random.default_rng(0))
+    assert np.sum(chosen < 10) == 10
+    assert np.sum(chosen >= 10) == 90
 
 
 def test_sample_prefers_large_violations_without_leaving_small_ones_out():

@@ -108,11 +108,12 @@ def armijo_step(line: Line, n_blocks: int) -> float:
     promised, _ = line.derivative(0.0)
     if not promised < 0:
         return 0.0
-    beta = 1.0
+    longest = line.longest()
+    beta = min(1.0, longest)
     for _ in range(_HALVINGS):
         change = line.change(beta)
         if change <= SUFFICIENT_DECREASE * beta * promised:
-            safe = 1.0 / n_blocks
+            safe = min(1.0 / n_blocks, longest)
             return safe if line.change(safe) < change else beta
         beta *= 0.5
     return 0.0

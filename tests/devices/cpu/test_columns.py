@@ -61,26 +61,38 @@ def test_fetched_columns_are_the_kernels_whatever_the_order(wanted, seed):
     assert_consistent(store)
 
 
-def test_a_fetch_brings_the_most_urgent_of_the_missing_along():
+def test_a_fetch_into_empty_room_brings_the_most_urgent_of_the_missing_along():
     store, urgency = columns(), np.arange(SIZE, dtype=float)
     store.fetch(3, urgency)
-    np.testing.assert_array_equal(held(store), np.concatenate(([3], np.arange(SIZE - BATCH, SIZE))))
-    assert store.count() == (BATCH + 1) * SIZE
+    np.testing.assert_array_equal(held(store), np.concatenate(([3], np.arange(SIZE - BATCH + 1, SIZE))))
+    assert store.count() == BATCH * SIZE
+
+
+def test_a_fetch_into_full_room_brings_the_wanted_column_only():
+    store = columns()
+    while len(held(store)) < CAPACITY:
+        store.fetch(int(np.flatnonzero(store.slot < 0)[0]), NOBODY)
+    store.count()
+    store.fetch(int(np.flatnonzero(store.slot < 0)[0]), NOBODY)
+    assert store.count() == SIZE
+    assert len(held(store)) == CAPACITY
 
 
 def test_the_least_recently_used_columns_go_first():
     store = columns()
-    for first in range(0, 4 * BATCH, BATCH):  # four batches fill the storage
-        urgency = np.where((np.arange(SIZE) >= first) & (np.arange(SIZE) < first + BATCH), 1.0, 0.0)
-        store.fetch(first, urgency)
-    assert len(held(store)) == CAPACITY
-    store.clock[0] += 1
-    store.stamp[store.slot[:BATCH]] = store.clock[0]  # the oldest batch has just been used
-    store.fetch(SIZE - 1, NOBODY)
+    while len(held(store)) < CAPACITY:
+        store.fetch(int(np.flatnonzero(store.slot < 0)[0]), NOBODY)
+    used = held(store)[::2]  # every second one, in this order, after all others
+    for column in used:
+        store.clock[0] += 1
+        store.stamp[store.slot[column]] = store.clock[0]
+    for _ in range(CAPACITY - len(used)):
+        store.fetch(int(np.flatnonzero(store.slot < 0)[0]), NOBODY)
+        assert np.all(store.slot[used] >= 0)
+    store.fetch(int(np.flatnonzero(store.slot < 0)[0]), NOBODY)  # no other is left
+    assert store.slot[used[0]] < 0
+    assert np.all(store.slot[used[1:]] >= 0)
     assert_consistent(store)
-    assert np.all(store.slot[:BATCH] >= 0)
-    assert np.all(store.slot[BATCH : 2 * BATCH] < 0)
-    assert np.all(store.slot[2 * BATCH : 4 * BATCH] >= 0)
 
 
 def test_a_fetched_column_survives_the_next_fetch():

@@ -24,7 +24,7 @@ class BlockSolver:
     """
 
     choice: str = "greedy"
-    fraction: float = 0.1
+    fraction: float = 0.03
     floor: float = 1.0 / 3.0
     max_updates: int | None = None
 

@@ -71,7 +71,7 @@ def test_covtype_sample_without_intercept_has_its_objective_certified(covtype):
     primal = 0.5 * coef @ K @ coef + 32 * np.maximum(0, 1 - y * (K @ coef)).sum()
     assert model.dual_objective_ == pytest.approx(dual, rel=1e-4)
     assert model.duality_gap_ == pytest.approx(primal - dual, rel=0.1)
-    assert primal - dual < 2e-3 * dual
+    assert primal - dual < 5e-3 * dual
 
 
 # ---------------------------------------------------------------------------------------------------------- ijcnn1

@@ -92,7 +92,7 @@ def local_decision(before, after, partition, beta, X, new):
 
 
 @pytest.mark.parametrize("iterations", [1, 4])
-@pytest.mark.parametrize("partition", ["kmeans", "tree", "random"])
+@pytest.mark.parametrize("partition", ["kmeans", "tree"])
 @every_estimator
 def test_local_prediction_follows_the_papers_rule(case, partition, iterations):
     settings = {"fit_intercept": False, "regroup": False, "n_blocks": 4, "partition": partition}

@@ -65,7 +65,7 @@ def test_solution_without_intercept_is_scipys(loss, block_solver, partition, dat
 @every_loss
 def test_fixed_partition_without_intercept_finds_the_same_solution(loss, block_solver, partition):
     case = CASES[loss]
-    settings = {"tol": TIGHT, "n_blocks": 4, "block_solver": block_solver, "partition": partition}
+    settings = {"tol": 1e-4, "n_blocks": 4, "block_solver": block_solver, "partition": partition}
     assert_optimal(case, case.fit(fit_intercept=False, regroup=False, **settings))
 
 
@@ -186,6 +186,33 @@ def test_sample_weights_act_as_in_scikit_learn(ours, theirs, kind, decide, zeros
     assert_same_predictions(getattr(own, decide)(X), getattr(other, decide)(X))
 
 
+@every_format
+@pytest.mark.parametrize(
+    ("ours", "theirs", "kind"),
+    [(KernelSVC, SVC, "labels"), (KernelSVR, SVR, "numbers")],
+    ids=["classifier", "regressor"],
+)
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_rows_of_zeros_are_rows_like_others(kernel, ours, theirs, kind, data_format):
+    """Their kernel values are zero, the ones with themselves too."""
+    X, y = features().copy(), targets(kind)
+    X[::4] = 0.0
+    settings = {"C": C, "kernel": kernel, "gamma": 0.5, "tol": 1e-6}
+    own = ours(**settings, n_blocks=4, random_state=0, n_jobs=1).fit(in_format(X, data_format), y)
+    other = theirs(**settings).fit(X, y)
+    assert_same_predictions(own.predict(in_format(X, data_format)), other.predict(X))
+
+
+@pytest.mark.parametrize("coef0", [-1.0, 0.0, 1.0])
+def test_kernel_that_is_not_positive_definite_is_trained_to_a_stationary_point(coef0):
+    X, y = features(), targets("labels")
+    settings = {"C": C, "kernel": "sigmoid", "gamma": 0.5, "coef0": coef0}
+    ours = KernelSVC(**settings, n_blocks=4, random_state=0, n_jobs=1).fit(X, y)
+    assert ours.violation_ <= 1e-3
+    # There may be several, of which no program promises the best.
+    assert abs(ours.score(X, y) - SVC(**settings).fit(X, y).score(X, y)) < 0.1
+
+
 @pytest.mark.parametrize("partition", ["tree", "kernel_kmeans"])
 def test_precomputed_kernel_equals_svc(partition):
     X, y, new = features(), targets("labels"), features(30, seed=9)
@@ -296,7 +323,7 @@ classifiers = pytest.mark.parametrize(
 @classifiers
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_several_classes_are_one_binary_machine_each_but_share_kernel_values(classifier, fit_intercept):
-    X, y = make_blobs(120, centers=4, cluster_std=3.0, random_state=0)
+    X, y = make_blobs(80, centers=4, cluster_std=3.0, random_state=0)
     settings = {"gamma": 0.3, "fit_intercept": fit_intercept, "tol": TIGHT, "n_blocks": 4, "random_state": 0}
     classifier = clone(classifier).set_params(**settings)
     together = clone(classifier).fit(X, y)

@@ -34,8 +34,10 @@ from parablock.solver import (
     minimise,
 )
 
-# A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth.
+# A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth, and so do
+# the iterations that very many blocks take.
 _BLOCK_SIZE, _WIDE_BLOCK_SIZE, _WIDE = 1024, 2048, 256
+_MANY_BLOCKS, _LARGEST_BLOCK = 100, 4096
 
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.
@@ -81,7 +83,8 @@ class Settings:
         return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo", remember=self.regroup)
 
     def block_count(self, X: Any) -> int:
-        size = _WIDE_BLOCK_SIZE if X.shape[1] > _WIDE and not sp.issparse(X) else _BLOCK_SIZE
+        cached = _WIDE_BLOCK_SIZE if X.shape[1] > _WIDE and not sp.issparse(X) else _BLOCK_SIZE
+        size = max(cached, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
         wanted = -(-X.shape[0] // size) if self.n_blocks is None else self.n_blocks
         return min(wanted, X.shape[0])
 

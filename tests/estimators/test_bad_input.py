@@ -13,6 +13,7 @@ from tests.small_problems import CASES, N, features, in_format, targets
 
 X, LABELS, NUMBERS = features(), targets("labels"), targets("numbers")
 every_estimator = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+either_kind = pytest.mark.parametrize("case", [CASES["hinge"], CASES["squared_error"]], ids=["classifier", "regressor"])
 
 
 def with_entry(array, value):
@@ -67,7 +68,7 @@ def assert_refuses(estimator, X, y, *words, error=ValueError, **fit_parameters):
         ("random_state", "seed", "'numpy.random.mtrand.RandomState'"),
     ],
 )
-@every_estimator
+@either_kind
 def test_parameter_out_of_range_is_refused_with_the_accepted_values(case, name, value, accepted):
     estimator = case.model(**{name: value})
     assert_refuses(estimator, X, case.y, f"'{name}' parameter", accepted, repr(value)[:40], error=InvalidParameterError)
@@ -134,7 +135,7 @@ def test_local_prediction_is_refused_where_the_fit_did_not_prepare_it():
 
 @pytest.mark.parametrize("data_format", ["dense", "csr"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@every_estimator
+@either_kind
 def test_features_that_are_not_finite_are_refused(case, value, data_format):
     rows = in_format(with_entry(X, value), data_format)
     assert_refuses(case.model(), rows, case.y, "NaN" if np.isnan(value) else "infinity")
@@ -147,7 +148,7 @@ def test_targets_that_are_not_finite_are_refused(case, value):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@every_estimator
+@either_kind
 def test_new_rows_that_are_not_finite_are_refused(case, value):
     model = case.fit()
     with pytest.raises(ValueError, match="NaN" if np.isnan(value) else "infinity"):
@@ -167,7 +168,7 @@ def test_new_rows_that_are_not_finite_are_refused(case, value):
     ],
     ids=["vector", "cube", "lengths", "no rows", "no features", "complex", "words"],
 )
-@every_estimator
+@either_kind
 def test_data_of_a_wrong_shape_or_type_are_refused(case, rows, labels, words):
     assert_refuses(case.model(), rows, labels, *words)
 
@@ -209,7 +210,7 @@ def test_prediction_before_fit_and_with_other_features_is_refused(case):
     ],
     ids=["negative", "all zero", "nan", "infinite", "length", "shape"],
 )
-@every_estimator
+@either_kind
 def test_sample_weights_that_make_no_sense_are_refused(case, weight, words):
     assert_refuses(case.model(), X, case.y, *words, sample_weight=weight)
 
@@ -271,7 +272,7 @@ def lopsided(A, B):
         (lopsided, ["not symmetric", "K(x, z) must equal K(z, x)"]),
     ],
 )
-@every_estimator
+@either_kind
 def test_kernel_function_that_returns_nonsense_is_refused_by_name(case, function, words):
     assert_refuses(case.model(kernel=function), X, case.y, *words)
 
@@ -283,9 +284,16 @@ def test_kernel_values_that_overflow_are_refused_with_what_to_change():
         assert_refuses(estimator, (1e3 * X).astype("float32"), LABELS, "polynomial", "not finite", "Scale the features")
 
 
+def test_kernel_for_which_ridge_regression_has_no_solution_gives_an_error_and_no_model_of_nan():
+    """Its matrix has eigenvalues below -1 / (2 C), so the objective has no minimum."""
+    indefinite = -10.0 * np.eye(N)
+    indefinite[0] = indefinite[:, 0] = 1.0
+    assert_refuses(KernelRidge(kernel="precomputed"), indefinite, NUMBERS, "kernel", "positive")
+
+
 @pytest.mark.parametrize("size", [N - 1, N + 1])
 @pytest.mark.parametrize("weight", [None, np.arange(N) % 2], ids=["all rows", "some weights zero"])
-@every_estimator
+@either_kind
 def test_block_labels_of_another_length_are_refused(case, size, weight):
     estimator = case.model(partition=np.zeros(size, dtype=int))
     assert_refuses(estimator, X, case.y, f"({N},)", f"got shape ({size},)", sample_weight=weight)

@@ -73,3 +73,10 @@ def test_predictions_do_not_depend_on_the_company_of_other_rows():
     together = model.predict_proba(new)
     alone = np.concatenate([model.predict_proba(new[i : i + 1]) for i in range(0, 500, 50)])
     assert alone == pytest.approx(together[::50], abs=1e-12)
+
+
+@every_estimator
+def test_a_second_fit_loads_no_code_again(case):
+    """Compiled code is never given back, so every fit that loads its own makes the process larger and slower."""
+    first, second = (case.fit()._make_loss() for _ in range(2))
+    assert first.compiled_slopes.address == second.compiled_slopes.address

@@ -23,7 +23,7 @@ def test_pipeline_equals_its_steps_by_hand(case):
     assert np.array_equal(pipeline.predict(case.X), by_hand.predict(scaler.transform(case.X)))
 
 
-@every_estimator
+@pytest.mark.parametrize("case", [CASES["hinge"], CASES["squared_error"]], ids=["classifier", "regressor"])
 def test_grid_search_finds_the_parameters_with_the_best_cross_validated_score(case):
     grid = {"C": [1e-3, 1.0], "gamma": [0.3, 30.0]}
     search = GridSearchCV(case.model(), grid, cv=3).fit(case.X, case.y)

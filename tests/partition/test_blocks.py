@@ -1,5 +1,7 @@
 """Partitions hold every row exactly once, in blocks of the promised sizes, whatever the data look like."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -91,6 +93,14 @@ def test_other_kernels_can_be_partitioned(device, method):
     X = np.random.default_rng(0).normal(size=(60, 3))
     assert_disjoint_and_complete(blocks_of(device, method, X, 4, kernel=Linear()), 60)
     assert_disjoint_and_complete(blocks_of(device, method, X @ X.T, 4, kernel=Precomputed()), 60)
+
+
+@every_method
+def test_fewer_distinct_rows_than_blocks_are_no_reason_to_warn(device, method):
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_disjoint_and_complete(blocks_of(device, method, X, 8), 40)
 
 
 @every_method

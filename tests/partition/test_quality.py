@@ -39,7 +39,7 @@ def test_estimated_mass_inside_is_exact_where_no_sampling_is_needed(device, meth
 
 @every_method
 def test_estimated_mass_inside_is_close_to_the_exact_share(device, method):
-    X, _ = make_blobs(3000, centers=30, random_state=0)
+    X, _ = make_blobs(2400, centers=30, random_state=0)
     partition = partition_of(device, method, X, 2, gamma=0.02)  # blocks that are sampled as well
     exact = exact_mass_inside(rbf(X, gamma=0.02), partition.labels)
     assert partition.kernel_mass_inside == pytest.approx(exact, abs=0.05)

@@ -63,7 +63,7 @@ def test_any_partition_converges_with_an_intercept(labels, loss, regroup):
     assert_solved(case, case.fit(regroup=regroup, tol=1e-4, partition=labels))
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_blocks_of_one_row_converge(loss):
     case = CASES[loss]
     assert_solved(case, case.fit(**ALGORITHM_1, tol=1e-4, partition=np.arange(N)))
@@ -145,7 +145,7 @@ def test_training_ends_as_soon_as_the_violation_is_below_the_tolerance(loss, fit
 def test_error_falls_linearly_with_the_fixed_partition(loss, block_solver):
     """On a logarithmic scale the error is bounded by a falling line, and close to one."""
     case = CASES[loss]
-    model = case.fit(**ALGORITHM_1, tol=1e-9, n_blocks=4, partition="random", block_solver=block_solver)
+    model = case.fit(**ALGORITHM_1, tol=1e-7, n_blocks=4, partition="random", block_solver=block_solver)
     error = errors(case, model) / abs(optimum(loss, False))
     error = error[: np.argmax(error < 1e-10)] if np.any(error < 1e-10) else error
     assert error[-1] < 1e-6

@@ -21,7 +21,7 @@ from parablock.engines import ENGINES
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.monitor import relative_gap
-from parablock.partition import PARTITIONERS, Partitioner
+from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
 from parablock.solver import CHOICES, BlockSolver, Solution
@@ -110,6 +110,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
                 "iteration. Set regroup=False, or prediction='global'."
             )
         n = X.shape[0]
+        make_partitioner(self.partition, n)  # complains about labels that do not fit before rows are left out
         rows = np.flatnonzero(sample_weight > 0)
         start, partition = self._start(n, len(target)), self.partition
         if len(rows) < n:

@@ -95,7 +95,7 @@ def main() -> None:
     trained = solve(X, y, Huber(threshold), RBF(gamma), C=C)
     solution = trained.solution
     print(f"solve:        {solution.reason} after {solution.state.iteration} outer iterations,")
-    print(f"              duality gap {solution.relative_gap:.1e} of the objective")
+    print(f"              duality gap {solution.state.relative_gap:.1e} of the objective")
 
     # As an estimator, beside scikit-learn's ridge regression, whose alpha is 1 / (2 C). That one has no intercept.
     robust = KernelHuber(C, threshold=threshold, gamma=gamma, random_state=0).fit(X, y)

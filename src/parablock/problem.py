@@ -127,7 +127,9 @@ class Problem:
             common = np.minimum(positive, negative)
             with np.errstate(invalid="ignore", divide="ignore"):
                 scale = np.where(coef > 0, common / positive, common / negative)
-            coef = np.where(coef == 0, 0.0, coef * scale)
+            # A sum that is but rounding stays, and with it every coefficient that is exactly on its bound.
+            balanced = np.abs(positive - negative) <= 1e-12 * (positive + negative)
+            coef = np.where(balanced | (coef == 0), coef, coef * scale)
         return np.ascontiguousarray(coef)
 
     def _refuse_nonsense(self) -> None:

@@ -7,19 +7,20 @@ import re
 from numbers import Real
 from typing import Any
 
-_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def memory_bytes(limit: Any) -> int:
     """A memory limit as bytes: a number, a text such as "2GB", or None for half of what is free, at most 4 GB."""
     if limit is None:
         return min(4 << 30, _free_bytes() // 2)
+    size = float("nan")
     if isinstance(limit, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", limit.lower())
-        unit = "" if match is None else match.group(2).replace("i", "").rstrip("b").upper()
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", limit.lower())
         if match is not None:
-            limit = float(match.group(1)) * _UNITS[unit + "B" if unit else ""]
-    size = float(limit) if isinstance(limit, Real) and not isinstance(limit, bool) else float("nan")
+            size = float(match.group(1)) * _UNITS[match.group(2)]
+    elif isinstance(limit, Real) and not isinstance(limit, bool):
+        size = float(limit)
     if not 1 <= size < float("inf"):
         raise ValueError(
             f"memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got {limit!r}."

@@ -20,7 +20,6 @@ from parablock.devices import DEVICES
 from parablock.engines import ENGINES
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
-from parablock.monitor import relative_gap
 from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
@@ -188,13 +187,13 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             return
         reached = (
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
-            f"{relative_gap(-self.dual_objective_, self.duality_gap_):.3g} of the objective"
+            f"{solution.state.relative_gap:.3g} of the objective"
         )
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
             "max_iter or tol, or scale the data.",
-            "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what the "
-            "data's precision allows: pass float64 data, or raise tol.",
+            "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
+            f"{self._dtype} allows: {'' if self._dtype == np.float64 else 'pass float64 data, or '}raise tol.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
             "fit again with warm_start=True to go on from here.",
         }[solution.reason]

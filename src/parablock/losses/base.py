@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from numba import cfunc, float64, types
@@ -67,26 +67,24 @@ class Loss(ABC):
     @abstractmethod
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]: ...
 
-    @cached_property
+    @property
     def compiled_dual(self) -> Any:
         return _compile(_SCALAR, type(self).dual)
 
-    @cached_property
+    @property
     def compiled_primal(self) -> Any:
         return _compile(_SCALAR, type(self).primal)
 
-    @cached_property
+    @property
     def compiled_bounds(self) -> Any:
         return _compile(_BOUNDS, type(self).bounds)
 
-    @cached_property
+    @property
     def compiled_slopes(self) -> Any:
         return _compile(_SLOPES, type(self).slopes)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("compiled_")}
 
-
+@cache
 def _compile(signature: Any, function: Any) -> Any:
     # A C callback has one Numba type whatever function it holds, so one compiled solver serves every loss and
     # can be cached on disk; functions passed as Numba dispatchers would compile the solvers once per loss.

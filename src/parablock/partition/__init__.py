@@ -37,6 +37,8 @@ def make_partitioner(partition: Any, n: int) -> Partitioner:
             f"partition must be one of {sorted(PARTITIONERS)} or hold one block label a row, so have shape ({n},); "
             f"got shape {labels.shape}."
         )
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("partition has labels that are nan or infinite; give every row the label of a block.")
     return GivenPartitioner(labels)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
@@ -25,7 +28,10 @@ class KMeansPartitioner(Partitioner):
         n_blocks = min(n_blocks, n)
         chosen = np.sort(rng.choice(n, size=min(n, SAMPLE), replace=False))
         kmeans = KMeans(min(n_blocks, len(chosen)), n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
-        points = kmeans.fit(samples.features(chosen)).cluster_centers_
+        with warnings.catch_warnings():
+            # Fewer distinct rows than blocks make fewer blocks here, and no trouble.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            points = kmeans.fit(samples.features(chosen)).cluster_centers_
         plain = FeatureCentres(points, np.zeros(len(points)))
         offsets = balancing_offsets(plain.distances(device, kernel, samples.take(chosen)))
         blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points, offsets), len(points))

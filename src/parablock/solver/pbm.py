@@ -35,6 +35,7 @@ CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
     "stalled",
     "interrupted",
 )
+_UNBOUNDED = 1e100  # no coefficient of a problem with a minimum gets there
 _IDLE_ITERATIONS = 4  # without any change of any output: two rounds of blocks and bridge
 
 
@@ -154,6 +155,11 @@ def update(problem: Problem, engine: Engine, plan: Plan, options: Options, state
     moves = np.concatenate([step.step for step in steps], axis=1)
     moving = np.flatnonzero(moves.any(axis=0))
     rows, moves = rows[moving], moves[:, moving]
+    if not np.all(np.abs(moves) < _UNBOUNDED):
+        raise ValueError(
+            "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "
+            "the coefficients no bounds. Use a positive semi-definite kernel, or a loss with bounds such as the hinge."
+        )
     if len(rows) == 0:
         return Iteration(replace(state, iteration=state.iteration + 1), steps, 0.0, 0)
     product = engine.product(rows, moves)

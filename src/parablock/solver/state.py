@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parablock.monitor import relative_gap
 from parablock.problem import Measure, Problem
 
 
@@ -46,6 +47,10 @@ class State:
     @property
     def duality_gap(self) -> float:
         return sum(measure.duality_gap for measure in self.measures)
+
+    @property
+    def relative_gap(self) -> float:
+        return relative_gap(self.objective, self.duality_gap)
 
     @property
     def violation(self) -> float:

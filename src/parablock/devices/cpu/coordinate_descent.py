@@ -280,7 +280,7 @@ def _partner(block, grows, highest, lowest):  # type: ignore[no-untyped-def]
     column = block.storage[block.slot[grows]]
     own = diagonal[grows] + curvature[grows]
     zero = own - own
-    least_bend = own * (np.float32(1e-6) if decision.itemsize == 4 else np.float32(1e-12))
+    least_bend = abs(own) * (np.float32(1e-6) if decision.itemsize == 4 else np.float32(1e-12)) + np.float32(1e-12)
     high = zero + highest
     gate = (high + lowest) * np.float32(0.01) + zero
     best, where = zero, 0

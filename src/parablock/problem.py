@@ -198,19 +198,30 @@ def fitting_bias(upward: np.ndarray, downward: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _bounds(bounds, parameter, target, weight, lower, upper):  # type: ignore[no-untyped-def]
+def _bounds(
+    bounds: Any, parameter: float, target: np.ndarray, weight: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> None:
     for i in range(len(target)):
         lower[i], upper[i] = bounds(target[i], weight[i], parameter)
 
 
 @njit(cache=True, nogil=True)
-def _slopes(slopes, parameter, target, weight, coef, left, right, curvature):  # type: ignore[no-untyped-def]
+def _slopes(
+    slopes: Any,
+    parameter: float,
+    target: np.ndarray,
+    weight: np.ndarray,
+    coef: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    curvature: np.ndarray,
+) -> None:
     for i in range(len(coef)):
         left[i], right[i], curvature[i] = slopes(coef[i], target[i], weight[i], parameter)
 
 
 @njit(cache=True, nogil=True)
-def _dual_sum(dual, parameter, target, weight, coef):  # type: ignore[no-untyped-def]
+def _dual_sum(dual: Any, parameter: float, target: np.ndarray, weight: np.ndarray, coef: np.ndarray) -> float:
     total = 0.0
     for i in range(len(coef)):
         total += dual(coef[i], target[i], weight[i], parameter)
@@ -218,7 +229,15 @@ def _dual_sum(dual, parameter, target, weight, coef):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _gap(dual, primal, parameter, target, weight, coef, prediction):  # type: ignore[no-untyped-def]
+def _gap(
+    dual: Any,
+    primal: Any,
+    parameter: float,
+    target: np.ndarray,
+    weight: np.ndarray,
+    coef: np.ndarray,
+    prediction: np.ndarray,
+) -> float:
     # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
     # rounding cannot make it negative.
     total = 0.0

@@ -8,6 +8,7 @@ Relative error below 2.5e-7 in float32 and 1e-15 in float64.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import float32
@@ -24,11 +25,11 @@ def exp_of_negative(x: float) -> float:
 
 
 @overload(exp_of_negative)
-def _exp_of_negative(x):  # type: ignore[no-untyped-def]
+def _exp_of_negative(x: Any) -> Any:
     return _exp32 if x == float32 else _exp64
 
 
-def _exp32(x):  # type: ignore[no-untyped-def]
+def _exp32(x: Any) -> Any:
     x = max(x, np.float32(-87.0))  # smaller results are not normal numbers
     power = np.floor(x * np.float32(_LOG2E) + np.float32(0.5))
     r = x - power * _LN2_HIGH_32 - power * _LN2_LOW_32
@@ -42,7 +43,7 @@ def _exp32(x):  # type: ignore[no-untyped-def]
     return poly * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-def _exp64(x):  # type: ignore[no-untyped-def]
+def _exp64(x: Any) -> Any:
     x = max(x, -708.0)
     power = np.floor(x * _LOG2E + 0.5)
     r = x - power * _LN2_HIGH_64 - power * _LN2_LOW_64

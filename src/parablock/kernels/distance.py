@@ -12,6 +12,7 @@ The Matern length is the one that the rbf kernel of the same gamma has.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -60,7 +61,7 @@ class Matern52(_DistanceKernel):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "nnan"})
-def _exponential(tile, row_self, column_self, gamma):  # type: ignore[no-untyped-def]
+def _exponential(tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray, gamma: Any) -> None:
     zero = gamma - gamma  # of the tile's own type: a literal would turn the loop into float64
     for i in range(tile.shape[0]):
         row, own = tile[i], row_self[i]
@@ -69,7 +70,7 @@ def _exponential(tile, row_self, column_self, gamma):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "nnan"})
-def _matern(tile, row_self, column_self, scale, quadratic):  # type: ignore[no-untyped-def]
+def _matern(tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray, scale: Any, quadratic: Any) -> None:
     zero = scale - scale
     one = zero + scale / scale
     for i in range(tile.shape[0]):

@@ -11,6 +11,7 @@ The bounds are lower <= coef + beta d <= upper; the objective never rises.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -142,7 +143,15 @@ def plane_step(problem: Problem, output: int, point: Vectors, step: Vectors, las
 
 
 @njit(cache=True, nogil=True)
-def _directional(slopes, parameter, target, weight, coef, direction, ahead):  # type: ignore[no-untyped-def]
+def _directional(
+    slopes: Any,
+    parameter: float,
+    target: np.ndarray,
+    weight: np.ndarray,
+    coef: np.ndarray,
+    direction: np.ndarray,
+    ahead: bool,
+) -> tuple[float, float]:
     slope, curvature = 0.0, 0.0
     for i in range(len(coef)):
         left, right, bend = slopes(coef[i], target[i], weight[i], parameter)
@@ -152,7 +161,15 @@ def _directional(slopes, parameter, target, weight, coef, direction, ahead):  # 
 
 
 @njit(cache=True, nogil=True)
-def _along(coef, direction, beta, lower, upper, kink, weight):  # type: ignore[no-untyped-def]
+def _along(
+    coef: np.ndarray,
+    direction: np.ndarray,
+    beta: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    kink: float,
+    weight: np.ndarray,
+) -> np.ndarray:
     point = np.empty_like(coef)
     for i in range(len(coef)):
         value = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])

@@ -21,13 +21,15 @@ again once the column is there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 GREEDY, RANDOM, CYCLIC = 0, 1, 2
 CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}
+Slopes = Any  # a loss's compiled slopes
+Extremes = tuple[int, float, int, float]  # who wants most to grow, how much; to shrink, how much
 CONVERGED = -1  # other results of `descend` are the indices of missing columns
 _CHUNK = 64
 _TINY = 1e-12
@@ -77,14 +79,14 @@ def new_progress(seed: int) -> Progress:
 
 
 @njit(cache=True, nogil=True)
-def prepare(slopes, parameter, block):  # type: ignore[no-untyped-def]
+def prepare(slopes: Slopes, parameter: float, block: Block) -> None:
     """Fill the slopes of every variable."""
     for i in range(len(block.coef)):
         _refresh(slopes, parameter, block, i)
 
 
 @njit(cache=True, nogil=True)
-def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-untyped-def]
+def descend(slopes: Slopes, parameter: float, kink: float, block: Block, rule: Rule, progress: Progress) -> int:
     """Update variables until the block has converged (returns CONVERGED) or a kernel column is missing."""
     size = len(block.coef)
     counts = progress.counts
@@ -143,7 +145,7 @@ def descend(slopes, parameter, kink, block, rule, progress):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _random(state, size):  # type: ignore[no-untyped-def]
+def _random(state: np.ndarray, size: int) -> Any:
     # Knuth's linear congruential generator: a state of its own a block, so that results repeat whatever thread
     # solves it.
     state[0] = state[0] * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
@@ -151,7 +153,7 @@ def _random(state, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _refresh(slopes, parameter, block, i):  # type: ignore[no-untyped-def]
+def _refresh(slopes: Slopes, parameter: float, block: Block, i: int) -> None:
     left, right, curvature = slopes(block.coef[i], block.target[i], block.weight[i], parameter)
     block.left[i], block.right[i], block.curvature[i] = left, right, curvature
 
@@ -160,7 +162,7 @@ def _refresh(slopes, parameter, block, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _move(slopes, parameter, kink, block, grows, shrinks):  # type: ignore[no-untyped-def]
+def _move(slopes: Slopes, parameter: float, kink: float, block: Block, grows: int, shrinks: int) -> float:
     """Move to the exact minimum along the direction; return how far.
 
     The function along the direction is convex and smooth between the variables' break points (bounds and
@@ -213,7 +215,18 @@ def _move(slopes, parameter, kink, block, grows, shrinks):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _root(slopes, parameter, block, grows, shrinks, slope, quadratic, ahead, curvature, reach):  # type: ignore[no-untyped-def]
+def _root(
+    slopes: Slopes,
+    parameter: float,
+    block: Block,
+    grows: int,
+    shrinks: int,
+    slope: float,
+    quadratic: float,
+    ahead: float,
+    curvature: float,
+    reach: float,
+) -> float:
     """Zero of the increasing slope in (0, reach): Newton's method, exact at once where g is quadratic, held
     inside the bracket by bisection."""
     low, high = 0.0, reach
@@ -234,7 +247,9 @@ def _root(slopes, parameter, block, grows, shrinks, slope, quadratic, ahead, cur
 
 
 @njit(cache=True, nogil=True)
-def _slope_at(slopes, parameter, block, grows, shrinks, step, leaving):  # type: ignore[no-untyped-def]
+def _slope_at(
+    slopes: Slopes, parameter: float, block: Block, grows: int, shrinks: int, step: float, leaving: bool
+) -> tuple[float, float]:
     """Slope and curvature of the losses' part along the direction at a step; at a break point the slope of the
     piece that begins there (leaving) or ends there."""
     slope, curvature = 0.0, 0.0
@@ -250,7 +265,7 @@ def _slope_at(slopes, parameter, block, grows, shrinks, step, leaving):  # type:
 
 
 @njit(cache=True, nogil=True)
-def _next_break(coef, lower, upper, kink, sign):  # type: ignore[no-untyped-def]
+def _next_break(coef: float, lower: float, upper: float, kink: float, sign: float) -> float:
     """How far it is to the next bound or kink."""
     if sign > 0.0:
         return (kink if coef < kink else upper) - coef
@@ -258,7 +273,7 @@ def _next_break(coef, lower, upper, kink, sign):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _land(coef, lower, upper, kink):  # type: ignore[no-untyped-def]
+def _land(coef: float, lower: float, upper: float, kink: float) -> float:
     """Rounding must not leave a variable a hair away from a bound or kink that it has reached."""
     for place in (lower, upper, kink):
         if abs(coef - place) <= 1e-14 * abs(coef):
@@ -270,7 +285,7 @@ def _land(coef, lower, upper, kink):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _partner(block, grows, highest, lowest):  # type: ignore[no-untyped-def]
+def _partner(block: Block, grows: int, highest: float, lowest: float) -> int:
     """The shrinking variable with which the pair promises the largest decrease, to second order.
 
     Two nearly equal samples promise much for any violation, also for one that is but rounding: pairs that violate
@@ -303,19 +318,19 @@ def _partner(block, grows, highest, lowest):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE, inline="always")
-def _promise(violation, diagonals, value, gate, least_bend):  # type: ignore[no-untyped-def]
+def _promise(violation: Any, diagonals: Any, value: Any, gate: Any, least_bend: Any) -> Any:
     gain = violation if violation > gate else gate - gate
     return gain * gain / max(diagonals - value - value, least_bend)
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _extremes(decision, left, right):  # type: ignore[no-untyped-def]
+def _extremes(decision: np.ndarray, left: np.ndarray, right: np.ndarray) -> Extremes:
     """Who wants most to grow, by how much; who wants most to shrink, by how much."""
     return _update_one(decision, left, right, decision, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _update_one(decision, left, right, column, step):  # type: ignore[no-untyped-def]
+def _update_one(decision: np.ndarray, left: np.ndarray, right: np.ndarray, column: np.ndarray, step: float) -> Extremes:
     factor = decision.dtype.type(step)
     highest, lowest = -np.inf, -np.inf
     up, down = 0, 0
@@ -335,7 +350,9 @@ def _update_one(decision, left, right, column, step):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _update_pair(decision, left, right, grown, shrunk, step):  # type: ignore[no-untyped-def]
+def _update_pair(
+    decision: np.ndarray, left: np.ndarray, right: np.ndarray, grown: np.ndarray, shrunk: np.ndarray, step: float
+) -> Extremes:
     factor = decision.dtype.type(step)
     highest, lowest = -np.inf, -np.inf
     up, down = 0, 0
@@ -355,7 +372,7 @@ def _update_pair(decision, left, right, grown, shrunk, step):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _locate(decision, left, right, up_chunk, down_chunk):  # type: ignore[no-untyped-def]
+def _locate(decision: np.ndarray, left: np.ndarray, right: np.ndarray, up_chunk: int, down_chunk: int) -> Extremes:
     up, highest = up_chunk, -np.inf
     for t in range(up_chunk, min(up_chunk + _CHUNK, len(decision))):
         if -(decision[t] + right[t]) > highest:

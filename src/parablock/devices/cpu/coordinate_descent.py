@@ -17,6 +17,9 @@ infinite at the lower one. A variable wants to grow by `upward_i = -(decision_i 
 
 `descend` never waits for a kernel column: it returns the index of one that is not in storage and is called
 again once the column is there.
+
+All of it is one file because Numba's cache watches only the file of the function that is called: a step that lived
+elsewhere could change without the compiled descent noticing.
 """
 
 from __future__ import annotations

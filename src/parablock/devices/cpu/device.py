@@ -21,7 +21,7 @@ from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples
 from parablock.devices.cpu.store import ColumnStore
-from parablock.devices.cpu.tiles import TileBuffer, panels, row_tiles, tiles
+from parablock.devices.cpu.tiles import TileMaker, panels, row_tiles, tiles
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -75,13 +75,10 @@ class CpuDevice(Device):
         ready: list[tuple[int, int, Any]] = []
 
         def chunk(start: int) -> None:
-            buffer = TileBuffer(rows.dtype)
+            maker = TileMaker(kernel, rows, columns)
             for top, bottom in row_tiles(start, min(start + _CHUNK_ROWS, len(rows))):
                 for first, last, panel in ready:
-                    tile = buffer.shaped(bottom - top, last - first)
-                    rows.overlap(top, bottom, panel, tile)
-                    kernel.transform(tile, rows.self_overlap[top:bottom], columns.self_overlap[first:last])
-                    out[top:bottom] += tile @ weights[first:last]
+                    out[top:bottom] += maker.tile(top, bottom, first, last, panel) @ weights[first:last]
 
         for panel in panels(columns):
             ready.append(panel)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from parablock.devices.cpu.samples import CpuSamples
-from parablock.devices.cpu.tiles import TileBuffer, panels, row_tiles
+from parablock.devices.cpu.tiles import tiles
 from parablock.kernels import Kernel
 
 
@@ -47,14 +47,9 @@ class ColumnStore:
 
     def fill(self, fresh: CpuSamples, places: np.ndarray, start: int, stop: int) -> None:
         """Compute the rows from start to stop of the columns that got a place."""
-        buffer = TileBuffer(fresh.dtype)
         everyone = self.samples.take(slice(start, stop))
-        for first, last, panel in panels(everyone):
-            for top, bottom in row_tiles(0, len(fresh)):
-                tile = buffer.shaped(bottom - top, last - first)
-                fresh.overlap(top, bottom, panel, tile)
-                self.kernel.transform(tile, fresh.self_overlap[top:bottom], everyone.self_overlap[first:last])
-                self.columns[places[top] : places[top] + bottom - top, start + first : start + last] = tile
+        for top, bottom, first, last, tile in tiles(self.kernel, fresh, everyone):
+            self.columns[places[top] : places[top] + bottom - top, start + first : start + last] = tile
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add the kept columns times coef (n_outputs, columns) to the rows from start to stop of out."""

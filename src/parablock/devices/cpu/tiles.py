@@ -30,22 +30,26 @@ def tiles(kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> Iterator[tup
 
     The values are overwritten by the next tile.
     """
-    buffer = TileBuffer(rows.dtype)
+    maker = TileMaker(kernel, rows, columns)
     for first, last, panel in panels(columns):
         for start, stop in row_tiles(0, len(rows)):
-            tile = buffer.shaped(stop - start, last - first)
-            rows.overlap(start, stop, panel, tile)
-            kernel.transform(tile, rows.self_overlap[start:stop], columns.self_overlap[first:last])
-            yield start, stop, first, last, tile
+            yield start, stop, first, last, maker.tile(start, stop, first, last, panel)
 
 
-class TileBuffer:
-    """Memory for one tile, reused so that it stays in the cache."""
+class TileMaker:
+    """Computes tiles of the kernel matrix of rows with columns, all in one piece of memory that stays in the cache."""
 
-    def __init__(self, dtype: Any) -> None:
-        self._memory = np.empty(0, dtype=dtype)
+    def __init__(self, kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> None:
+        self.kernel, self.rows, self.columns = kernel, rows, columns
+        self._memory = np.empty(0, dtype=rows.dtype)
 
-    def shaped(self, rows: int, columns: int) -> np.ndarray:
-        if self._memory.size < rows * columns:
-            self._memory = np.empty(rows * columns, dtype=self._memory.dtype)
-        return self._memory[: rows * columns].reshape(rows, columns)
+    def tile(self, start: int, stop: int, first: int, last: int, panel: Any) -> np.ndarray:
+        """Kernel values of the rows from start to stop with the panel of the columns from first to last."""
+        shape = stop - start, last - first
+        size = shape[0] * shape[1]
+        if self._memory.size < size:
+            self._memory = np.empty(size, dtype=self._memory.dtype)
+        tile = self._memory[:size].reshape(shape)
+        self.rows.overlap(start, stop, panel, tile)
+        self.kernel.transform(tile, self.rows.self_overlap[start:stop], self.columns.self_overlap[first:last])
+        return tile

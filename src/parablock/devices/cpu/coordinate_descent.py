@@ -27,17 +27,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import float32, njit
+from numba.extending import overload
 
 GREEDY, RANDOM, CYCLIC = 0, 1, 2
 CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}
 Slopes = Any  # a loss's compiled slopes
 Extremes = tuple[int, float, int, float]  # who wants most to grow, how much; to shrink, how much
 CONVERGED = -1  # other results of `descend` are the indices of missing columns
-_CHUNK = 64
+_CHUNK = 128
 _TINY = 1e-12
-# Infinities are ordinary values here, so the flag that excludes them is left out.
-_VECTORISE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
+# For passes over a block. Infinities are ordinary values here, so the flag that excludes them is left out; NumPy's
+# errors are chosen because Python's would put a branch before every division.
+_PASS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
+    "error_model": "numpy",
+}
 
 
 class Block(NamedTuple):
@@ -137,13 +144,11 @@ def descend(slopes: Slopes, parameter: float, kink: float, block: Block, rule: R
             return CONVERGED  # the violation is below what this precision resolves
         if rule.pairs:
             grown, shrunk = block.storage[block.slot[grows]], block.storage[block.slot[shrinks]]
-            up, highest, down, lowest = _update_pair(block.decision, block.left, block.right, grown, shrunk, step)
+            _add_difference(block.decision, grown, shrunk, step)
         else:
             moved = max(grows, shrinks)
-            signed = step if grows >= 0 else -step
-            up, highest, down, lowest = _update_one(
-                block.decision, block.left, block.right, block.storage[block.slot[moved]], signed
-            )
+            _add(block.decision, block.storage[block.slot[moved]], step if grows >= 0 else -step)
+        up, highest, down, lowest = _extremes(block.decision, block.left, block.right)
     return CONVERGED
 
 
@@ -285,66 +290,102 @@ def _land(coef: float, lower: float, upper: float, kink: float) -> float:
 
 
 # ------------------------------------------------------------- passes over the block, written to be vectorised
+#
+# The compiler turns sums and products into vector instructions by itself, but a search for the largest float only as
+# a search for the largest integer of the same order, and neither unless the loop counts from zero. So every pass goes
+# over slices of a chunk's length, remembers the best chunk, and looks the place up in that chunk alone.
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def _ordered(value: float) -> int:
+    """An integer that grows with the value."""
+    raise NotImplementedError("exists in compiled code only")
+
+
+@overload(_ordered, inline="always")
+def _ordered_bits(value: Any) -> Any:
+    # A float's bits grow with it while it is positive; where it is negative, all but the sign are turned around.
+    if value == float32:
+
+        def bits(value: Any) -> Any:
+            raw = np.float32(value).view(np.int32)
+            return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+    else:
+
+        def bits(value: Any) -> Any:
+            raw = np.float64(value).view(np.int64)
+            return np.int64(raw ^ ((raw >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
+
+    return bits
+
+
+@njit(**_PASS)
 def _partner(block: Block, grows: int, highest: float, lowest: float) -> int:
     """The shrinking variable with which the pair promises the largest decrease, to second order.
 
     Two nearly equal samples promise much for any violation, also for one that is but rounding: pairs that violate
     far less than the worst do not count, nor differences of kernel values below their precision.
     """
-    decision, left, curvature, diagonal = block.decision, block.left, block.curvature, block.diagonal
     column = block.storage[block.slot[grows]]
-    own = diagonal[grows] + curvature[grows]
-    zero = own - own
-    least_bend = abs(own) * (np.float32(1e-6) if decision.itemsize == 4 else np.float32(1e-12)) + np.float32(1e-12)
-    high = zero + highest
-    gate = (high + lowest) * np.float32(0.01) + zero
-    best, where = zero, 0
-    for start in range(0, len(decision), _CHUNK):
-        stop = min(start + _CHUNK, len(decision))
-        top = zero
-        for t in range(start, stop):
-            top = max(
-                top,
-                _promise(high + decision[t] + left[t], own + diagonal[t] + curvature[t], column[t], gate, least_bend),
-            )
+    precision = column.dtype.type
+    zero, own, high = precision(0.0), block.diagonal[grows] + block.curvature[grows], precision(highest)
+    gate = precision(0.01 * (highest + lowest))
+    least_bend = precision(abs(own) * (1e-6 if column.itemsize == 4 else 1e-12) + 1e-12)
+    size = len(column)
+    nothing = _ordered(zero)
+    best, where = nothing, 0
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        decision, left = block.decision[start:stop], block.left[start:stop]
+        diagonal, curvature = block.diagonal[start:stop], block.curvature[start:stop]
+        values = column[start:stop]
+        top = nothing
+        for t in range(len(values)):
+            violation, bend = high + decision[t] + left[t], own + diagonal[t] + curvature[t] - values[t] - values[t]
+            top = max(top, _ordered(_promise(violation, bend, gate, least_bend)))
         if top > best:
             best, where = top, start
-    chosen, best = where, zero
-    for t in range(where, min(where + _CHUNK, len(decision))):
-        promise = _promise(high + decision[t] + left[t], own + diagonal[t] + curvature[t], column[t], gate, least_bend)
-        if promise > best:
-            best, chosen = promise, t
+    chosen, most = where, zero
+    for t in range(where, min(where + _CHUNK, size)):
+        bend = own + block.diagonal[t] + block.curvature[t] - column[t] - column[t]
+        promise = _promise(high + block.decision[t] + block.left[t], bend, gate, least_bend)
+        if promise > most:
+            most, chosen = promise, t
     return chosen
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORISE, inline="always")
-def _promise(violation: Any, diagonals: Any, value: Any, gate: Any, least_bend: Any) -> Any:
+@njit(**_PASS, inline="always")
+def _promise(violation: Any, bend: Any, gate: Any, least_bend: Any) -> Any:
     gain = violation if violation > gate else gate - gate
-    return gain * gain / max(diagonals - value - value, least_bend)
+    return gain * gain / max(bend, least_bend)
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+@njit(**_PASS)
+def _add(decision: np.ndarray, column: np.ndarray, step: float) -> None:
+    factor = decision.dtype.type(step)
+    for t in range(len(decision)):
+        decision[t] += factor * column[t]
+
+
+@njit(**_PASS)
+def _add_difference(decision: np.ndarray, grown: np.ndarray, shrunk: np.ndarray, step: float) -> None:
+    factor = decision.dtype.type(step)
+    for t in range(len(decision)):
+        decision[t] += factor * (grown[t] - shrunk[t])
+
+
+@njit(**_PASS)
 def _extremes(decision: np.ndarray, left: np.ndarray, right: np.ndarray) -> Extremes:
     """Who wants most to grow, by how much; who wants most to shrink, by how much."""
-    return _update_one(decision, left, right, decision, 0.0)
-
-
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _update_one(decision: np.ndarray, left: np.ndarray, right: np.ndarray, column: np.ndarray, step: float) -> Extremes:
-    factor = decision.dtype.type(step)
-    highest, lowest = -np.inf, -np.inf
-    up, down = 0, 0
-    for start in range(0, len(decision), _CHUNK):
-        stop = min(start + _CHUNK, len(decision))
-        top_up, top_down = decision.dtype.type(-np.inf), decision.dtype.type(-np.inf)
-        for t in range(start, stop):
-            now = decision[t] + factor * column[t]
-            decision[t] = now
-            top_up = max(top_up, -(now + right[t]))
-            top_down = max(top_down, now + left[t])
+    size = len(decision)
+    least = _ordered(decision.dtype.type(-np.inf))
+    highest, lowest, up, down = least, least, 0, 0
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        now, to_left, to_right = decision[start:stop], left[start:stop], right[start:stop]
+        top_up, top_down = least, least
+        for t in range(len(now)):
+            top_up = max(top_up, _ordered(-(now[t] + to_right[t])))
+            top_down = max(top_down, _ordered(now[t] + to_left[t]))
         if top_up > highest:
             highest, up = top_up, start
         if top_down > lowest:
@@ -352,29 +393,7 @@ def _update_one(decision: np.ndarray, left: np.ndarray, right: np.ndarray, colum
     return _locate(decision, left, right, up, down)
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
-def _update_pair(
-    decision: np.ndarray, left: np.ndarray, right: np.ndarray, grown: np.ndarray, shrunk: np.ndarray, step: float
-) -> Extremes:
-    factor = decision.dtype.type(step)
-    highest, lowest = -np.inf, -np.inf
-    up, down = 0, 0
-    for start in range(0, len(decision), _CHUNK):
-        stop = min(start + _CHUNK, len(decision))
-        top_up, top_down = decision.dtype.type(-np.inf), decision.dtype.type(-np.inf)
-        for t in range(start, stop):
-            now = decision[t] + factor * (grown[t] - shrunk[t])
-            decision[t] = now
-            top_up = max(top_up, -(now + right[t]))
-            top_down = max(top_down, now + left[t])
-        if top_up > highest:
-            highest, up = top_up, start
-        if top_down > lowest:
-            lowest, down = top_down, start
-    return _locate(decision, left, right, up, down)
-
-
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+@njit(**_PASS)
 def _locate(decision: np.ndarray, left: np.ndarray, right: np.ndarray, up_chunk: int, down_chunk: int) -> Extremes:
     up, highest = up_chunk, -np.inf
     for t in range(up_chunk, min(up_chunk + _CHUNK, len(decision))):

@@ -53,7 +53,7 @@ def sparse_panel(data: Any, indices: Any, indptr: Any, position: Any, panel: Any
     return features
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+@njit(cache=True, nogil=True, fastmath=_VECTORISE, error_model="numpy")
 def _accumulate(kind: int, value: Any, features: Any, out: Any) -> None:
     zero = value - value
     if kind == PRODUCT:

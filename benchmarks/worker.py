@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.cases import CASES, PROGRAMS
 from benchmarks.data import Dataset
 from benchmarks.objective import hinge_dual, ridge_dual
-from benchmarks.running import best_seconds, note, peak_megabytes, run_apart, seconds
+from benchmarks.running import best_seconds, note, peak_megabytes, run_apart, seconds, warm_memory
 
 # Enough rows for several blocks, so that every compiled loop is compiled before the clock starts.
 WARM_UP_ROWS = 3_000
@@ -138,6 +138,7 @@ def measure(task: Task) -> Measurement:
     X, y, X_test, y_test = task.load()
     model = task.model()
     warm_up_seconds = _warm_up(clone(model), X[:WARM_UP_ROWS], y[:WARM_UP_ROWS])
+    warm_memory()
     memory_before = peak_megabytes()
     fit_seconds = seconds(lambda: model.fit(X, y))
     memory = peak_megabytes()

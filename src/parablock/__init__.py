@@ -10,10 +10,13 @@ from parablock.estimators import (
     KernelSVR,
 )
 from parablock.losses import Loss
+from parablock.monitor import announce_compilation
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
 __version__ = "0.1.0"
+
+announce_compilation()
 
 __all__ = [
     "BlockSolver",

@@ -114,6 +114,13 @@ class Problem:
         objective = 0.5 * float(coef @ decision) + self.dual_sum(output, coef)
         return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
 
+    def take(self, rows: np.ndarray) -> Problem:
+        """The problem of the given rows alone."""
+        target, weight, lower, upper = (
+            np.ascontiguousarray(part[:, rows]) for part in (self.target, self.weight, self.lower, self.upper)
+        )
+        return Problem(self.loss, target, weight, lower, upper, self.intercept)
+
     def feasible(self, coef: np.ndarray) -> np.ndarray:
         """The given coefficients moved into the box and, with an intercept, to sum zero.
 

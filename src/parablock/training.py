@@ -2,6 +2,7 @@
 
 samples      the data made ready for the device
 partition    the first blocks                                   (paper, section 4.3)
+order        from here on rows are numbered block after block
 schedule     what every iteration's blocks hold
 minimise     Algorithm 1                                        (section 4)
 """
@@ -21,12 +22,13 @@ from parablock.engines import ENGINES
 from parablock.kernels import Kernel
 from parablock.losses import Loss
 from parablock.monitor import Progress
-from parablock.partition import Partition, Partitioner, make_partitioner
+from parablock.partition import Partition, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
     BlockSolver,
     FixedSchedule,
     Options,
+    Part,
     RegroupedSchedule,
     Schedule,
     Solution,
@@ -34,10 +36,9 @@ from parablock.solver import (
     minimise,
 )
 
-# A block's kernel matrix should stay in the cache; kernel values of wide rows cost more than that is worth, and so do
-# the iterations that very many blocks take.
-_BLOCK_SIZE, _WIDE_BLOCK_SIZE, _WIDE = 1024, 2048, 256
-_MANY_BLOCKS, _LARGEST_BLOCK = 100, 4096
+# Larger blocks need fewer iterations, but more time for each coordinate update. Very many blocks get into each other's
+# way, so they grow with the rows, as far as their matrices can be computed at once.
+_BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
 
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.
@@ -80,11 +81,17 @@ class Settings:
             solver = BlockSolver(self.block_solver, floor=_TINY_FLOOR)
         else:
             solver = BlockSolver(self.block_solver)
-        return Options(self.tol, self.max_iter, solver, "exact" if exact else "armijo", remember=self.regroup)
+        return Options(
+            self.tol,
+            self.max_iter,
+            solver,
+            "exact" if exact else "armijo",
+            remember=self.regroup,
+            rest=self.regroup,
+        )
 
     def block_count(self, X: Any) -> int:
-        cached = _WIDE_BLOCK_SIZE if X.shape[1] > _WIDE and not sp.issparse(X) else _BLOCK_SIZE
-        size = max(cached, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
+        size = max(_BLOCK_SIZE, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
         wanted = -(-X.shape[0] // size) if self.n_blocks is None else self.n_blocks
         return min(wanted, X.shape[0])
 
@@ -140,14 +147,24 @@ def train(
         _refuse_nonsense(device, kernel, samples, rng)
         partition = partitioner.partition(device, kernel, samples, settings.block_count(X), rng)
         progress.say(partition.report())
-        engine = ENGINES[settings.engine](device, kernel, samples)
-        schedule = _schedule(problem, settings, partition, _Regrouper(partitioner, device, kernel, samples, rng))
+        # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
+        order = np.concatenate(partition.blocks)
+        engine = ENGINES[settings.engine](device, kernel, samples.take(order))
+        del samples
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
+        ordered, coef = problem.take(order), coef[:, order]
         used = np.flatnonzero(coef.any(axis=0))
         decision = engine.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
-        state = State.at(problem, coef, decision)
-        solution = minimise(problem, engine, schedule, options, state, rng, started, progress.iteration)
-    return Trained(solution, partition, centre, device.kernel_evaluations)
+        solution = minimise(
+            Part(None, ordered, engine, partitioner.restricted(order)),
+            _schedule(problem, settings, partition, rng),
+            options,
+            State.at(ordered, coef, decision),
+            rng,
+            started,
+            progress.iteration,
+        )
+    return Trained(solution.put_back(order), partition, centre, device.kernel_evaluations)
 
 
 def solve(
@@ -188,32 +205,21 @@ def solve(
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))
 
 
-@dataclass(frozen=True)
-class _Regrouper:
-    partitioner: Partitioner
-    device: Device
-    kernel: Kernel
-    samples: Samples
-    rng: np.random.Generator
-
-    def __call__(self, rows: np.ndarray, n_blocks: int) -> list[np.ndarray]:
-        return self.partitioner.regroup(self.device, self.kernel, self.samples, rows, n_blocks, self.rng)
-
-
-def _schedule(problem: Problem, settings: Settings, partition: Partition, regroup: _Regrouper) -> Schedule:
+def _schedule(problem: Problem, settings: Settings, partition: Partition, rng: np.random.Generator) -> Schedule:
+    ends = np.cumsum(partition.sizes)
+    blocks = [np.arange(end - size, end) for end, size in zip(ends, partition.sizes, strict=True)]
     bridge_size = 2 * int(partition.sizes.max())
     if settings.regroup and len(partition.blocks) > 1:
         wide = partition.kernel_mass_inside < _WIDE_KERNEL
         return RegroupedSchedule(
-            partition.blocks,
-            regroup,
+            blocks,
             bridge_size,
             problem.intercept,
             settings.tol,
-            regroup.rng,
+            rng,
             most_blocks=_WIDE_KERNEL_BLOCKS if wide else None,
         )
-    return FixedSchedule(partition.blocks, bridge_size, problem.intercept, settings.tol)
+    return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
 
 
 def _refuse_nonsense(device: Device, kernel: Kernel, samples: Samples, rng: np.random.Generator) -> None:

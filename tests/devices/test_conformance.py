@@ -313,7 +313,7 @@ def test_little_memory_gives_the_same_solution(make_device, choice, pairs):
     rule = replace(EXACT, choice=choice, pairs=pairs, floor=1e-5)
     plenty, little = make_device(), make_device(memory_limit=1)
     expected, found = (case.solve(device, rule)[0] for device in (plenty, little))
-    assert plenty.kernel_evaluations == 300 * 300
+    assert plenty.kernel_evaluations <= 300 * 300  # each value once at most
     assert case.value(0, found) == pytest.approx(case.value(0, expected), rel=1e-7)
     np.testing.assert_allclose(found.step, expected.step, atol=1e-5)
 

@@ -22,6 +22,7 @@ def record(**changes):
         "active": 20,
         "changed": 10,
         "updates": 100,
+        "watched": 100,
         "kernel_evaluations": 400,
     }
     return Record(**{**values, **changes})

@@ -16,6 +16,7 @@ RECORD = Record(
     active=3456,
     changed=345,
     updates=99999,
+    watched=4000,
     kernel_evaluations=10**9,
 )
 
@@ -49,6 +50,7 @@ def test_a_line_tells_what_happened_in_columns_under_their_names():
         "7",
         "12",
         "regrouped",
+        "4000",
         "3456",
         "0.625",
         "-331.5",

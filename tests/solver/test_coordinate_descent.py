@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parablock.devices.cpu.coordinate_descent import CHOICES, CONVERGED, Block, Rule, descend, new_progress, prepare
+from parablock.devices.cpu.coordinate_descent import (
+    CHOICES,
+    CONVERGED,
+    Block,
+    Rule,
+    _extremes,
+    descend,
+    new_progress,
+    prepare,
+)
 from parablock.problem import Problem
 from parablock.solver import BlockSolver
 from tests.oracle import LOSSES, dual_sum, minimum_1d, random_coef, random_kernel, random_targets
@@ -314,3 +323,15 @@ def test_settings_that_make_no_sense_are_refused(options, complaint):
 
 def test_every_choice_can_be_asked_for():
     assert [BlockSolver(choice).choice for choice in CHOICES] == list(CHOICES)
+
+
+@given(seeds, st.integers(1, 700), st.sampled_from([np.float32, np.float64]))
+def test_the_worst_violators_are_found_among_any_number_of_variables(seed, n, dtype):
+    """Over chunks of every length, with infinities and either sign."""
+    rng = np.random.default_rng(seed)
+    decision, left, right = (rng.normal(size=n).astype(dtype) * 10.0 ** rng.integers(-8, 8) for _ in range(3))
+    left[rng.random(n) < 0.3], right[rng.random(n) < 0.3] = -np.inf, np.inf
+    decision, left, right = (values.astype(dtype) for values in (decision, left, right))
+    up, highest, down, lowest = _extremes(decision, left, right)
+    assert highest == (-(decision + right)).max() == -(decision + right)[up]
+    assert lowest == (decision + left).max() == (decision + left)[down]

@@ -39,11 +39,11 @@ def cut(rows, n_blocks):
 
 
 def regrouped(n=60, k=4, bridge_size=20, intercept=True, seed=0):
-    return RegroupedSchedule(rows_of(n, k), cut, bridge_size, intercept, TOL, np.random.default_rng(seed))
+    return RegroupedSchedule(rows_of(n, k), bridge_size, intercept, TOL, np.random.default_rng(seed))
 
 
 def kinds(schedule, measures, count):
-    return [schedule.next(measures).kind for _ in range(count)]
+    return [schedule.next(measures, cut).kind for _ in range(count)]
 
 
 def assert_disjoint(plan):
@@ -58,7 +58,7 @@ def test_fixed_schedule_without_intercept_is_the_papers_own():
     blocks, measures = rows_of(60, 4), [random_measure(0, 60)]
     schedule = FixedSchedule(blocks, 20, intercept=False, tol=TOL)
     for _ in range(6):
-        plan = schedule.next(measures)
+        plan = schedule.next(measures, cut)
         assert plan.kind == "partition"
         assert plan.blocks is blocks
         assert not plan.pairs
@@ -69,7 +69,7 @@ def test_fixed_schedule_with_intercept_has_a_bridge_every_second_iteration():
     blocks, measures = rows_of(60, 4), [random_measure(0, 60)]
     schedule = FixedSchedule(blocks, 20, intercept=True, tol=TOL)
     for number in range(6):
-        plan = schedule.next(measures)
+        plan = schedule.next(measures, cut)
         assert plan.pairs
         if number % 2 == 0:
             assert plan.kind == "partition"
@@ -92,10 +92,10 @@ def test_one_block_of_everything_needs_no_bridge(intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_regrouped_schedule_starts_with_the_partition_and_alternates_with_bridges(intercept):
     schedule, everyone = regrouped(intercept=intercept), [random_measure(0, 60, everyone=True)]
-    first = schedule.next(everyone)
+    first = schedule.next(everyone, cut)
     assert first.blocks is schedule.blocks
     assert first.pairs  # several blocks, each of which keeps its sum, with or without an intercept
-    bridge = schedule.next(everyone)
+    bridge = schedule.next(everyone, cut)
     assert bridge.kind == "bridge"
     assert bridge.pairs == intercept
     assert kinds(schedule, everyone, 4) == ["regrouped", "bridge", "regrouped", "bridge"]
@@ -107,7 +107,7 @@ def test_blocks_are_disjoint_and_hold_active_rows_only(seed, n, k, bridge_size):
     schedule = regrouped(n, k, bridge_size, seed=seed)
     active = Wishes.of(measures, TOL).active_rows()
     for step in (1.0, 1.0, 0.3, 0.3, 0.1, 0.1):
-        plan = schedule.next(measures)
+        plan = schedule.next(measures, cut)
         assert_disjoint(plan)
         assert plan.active > 0
         assert all(len(block) > 0 for block in plan.blocks)
@@ -119,7 +119,7 @@ def test_blocks_are_disjoint_and_hold_active_rows_only(seed, n, k, bridge_size):
 @given(seeds, st.integers(20, 200), st.integers(2, 6))
 def test_where_there_is_room_every_active_row_is_in(seed, n, k):
     measures = [random_measure(seed, n)]
-    plan = regrouped(n, k).next(measures)  # as many blocks of that size as all rows need
+    plan = regrouped(n, k).next(measures, cut)  # as many blocks of that size as all rows need
     active = Wishes.of(measures, TOL).active_rows()
     np.testing.assert_array_equal(np.sort(np.concatenate(plan.blocks)), active)
     violators = np.flatnonzero(np.maximum(measures[0].upward, measures[0].downward) > TOL)
@@ -131,7 +131,7 @@ def test_blocks_get_fewer_as_rows_converge():
     n = 60
     upward, downward = np.full(n, -np.inf), np.full(n, -0.5)
     upward[:10] = 1.0
-    plan = regrouped(n, k=4).next([measure(upward, downward)])
+    plan = regrouped(n, k=4).next([measure(upward, downward)], cut)
     assert len(plan.blocks) == 1
     np.testing.assert_array_equal(plan.blocks[0], np.arange(10))
 
@@ -140,8 +140,8 @@ def test_one_fresh_block_without_intercept_may_change_its_sum():
     n = 60
     upward, downward = np.full(n, -np.inf), np.full(n, -0.5)
     upward[:10] = 1.0
-    assert not regrouped(n, intercept=False).next([measure(upward, downward)]).pairs
-    assert regrouped(n, intercept=True).next([measure(upward, downward)]).pairs
+    assert not regrouped(n, intercept=False).next([measure(upward, downward)], cut).pairs
+    assert regrouped(n, intercept=True).next([measure(upward, downward)], cut).pairs
 
 
 def test_outputs_that_have_converged_are_left_out():
@@ -150,7 +150,7 @@ def test_outputs_that_have_converged_are_left_out():
     assert done.violation <= TOL
     for schedule in (regrouped(), FixedSchedule(rows_of(60, 4), 20, True, TOL)):
         for _ in range(2):
-            assert list(schedule.next([done, waiting, done]).outputs) == [1]
+            assert list(schedule.next([done, waiting, done], cut).outputs) == [1]
 
 
 def test_wishes_are_the_strongest_of_the_outputs_that_have_not_converged():
@@ -170,9 +170,9 @@ def blocks_after(steps, n=1600, k=16):
     """How many blocks a regrouped iteration has after iterations with these step sizes."""
     schedule, everyone = regrouped(n, k, bridge_size=200), [random_measure(0, n, everyone=True)]
     for step in steps:
-        schedule.learn(schedule.next(everyone), step)
-        schedule.learn(schedule.next(everyone), 1.0)  # of a bridge: says nothing about the blocks
-    return len(schedule.next(everyone).blocks)
+        schedule.learn(schedule.next(everyone, cut), step)
+        schedule.learn(schedule.next(everyone, cut), 1.0)  # of a bridge: says nothing about the blocks
+    return len(schedule.next(everyone, cut).blocks)
 
 
 @pytest.mark.parametrize(
@@ -195,16 +195,16 @@ def test_short_steps_halve_the_number_of_blocks_and_long_ones_double_it(steps, e
 
 def test_the_steps_of_bridges_do_not_count():
     schedule, everyone = regrouped(1600, 16), [random_measure(0, 1600, everyone=True)]
-    schedule.learn(schedule.next(everyone), 1.0)
-    schedule.learn(schedule.next(everyone), 0.001)
-    assert len(schedule.next(everyone).blocks) == 16
+    schedule.learn(schedule.next(everyone, cut), 1.0)
+    schedule.learn(schedule.next(everyone, cut), 0.001)
+    assert len(schedule.next(everyone, cut).blocks) == 16
 
 
 def test_a_single_short_step_does_not_end_with_an_empty_block():
     # As many blocks as rows: the room of one block is one row.
     schedule, everyone = regrouped(8, 8, bridge_size=2), [random_measure(0, 8, everyone=True)]
     for _ in range(10):
-        plan = schedule.next(everyone)
+        plan = schedule.next(everyone, cut)
         assert plan.active >= 1
         schedule.learn(plan, 0.0)
 

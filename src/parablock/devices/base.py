@@ -43,6 +43,10 @@ class Samples(ABC):
     def features(self, rows: Any = slice(None)) -> Any:
         """The given rows as a dense or CSR array; for partitions."""
 
+    def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """The inner product of each of the given rows' features with the direction."""
+        return np.asarray(self.features(rows) @ direction).ravel()
+
 
 @dataclass(frozen=True)
 class BlockRule:
@@ -80,6 +84,9 @@ class BlockStep:
     rows : ndarray of shape (size,)
     step : ndarray of shape (n_outputs, size)
         The block's part of the direction.
+    wish : ndarray of shape (n_outputs, size)
+        How much each variable would still like to move, as far as its block alone can tell; negative for one that is
+        content at its bound, nan for an output that was not solved.
     bias : ndarray of shape (n_outputs,)
         The intercept that fits the block's own free variables; nan for an output that was not solved.
     updates : int
@@ -88,6 +95,7 @@ class BlockStep:
 
     rows: np.ndarray
     step: np.ndarray
+    wish: np.ndarray
     bias: np.ndarray
     updates: int
 
@@ -129,6 +137,11 @@ class Device(ABC):
     def column_dot(self, kernel: Kernel, samples: Samples, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """``coef @ K(samples[rows], samples)``, shape (n_outputs, samples): like `kernel_dot`, but of columns of one
         matrix, most of which will be asked for again. The device may keep them."""
+
+    @abstractmethod
+    def extend(self, kernel: Kernel, samples: Samples, more: Samples) -> None:
+        """Take note that columns will be asked for of `more` from now on, to which still others may be added. Where
+        these are the given samples with some after them, columns that are kept get longer."""
 
     @abstractmethod
     def solve_blocks(

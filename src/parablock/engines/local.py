@@ -9,6 +9,7 @@ import numpy as np
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
 from parablock.engines.base import Engine
 from parablock.kernels import Kernel
+from parablock.partition import Partitioner
 from parablock.problem import Problem
 
 
@@ -32,3 +33,17 @@ class LocalEngine(Engine):
 
     def product(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         return self.device.column_dot(self.kernel, self.samples, rows, direction)
+
+    def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        return self.device.kernel_dot(self.kernel, self.samples.take(targets), self.samples.take(rows), coef)
+
+    def regroup(
+        self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
+    ) -> list[np.ndarray]:
+        return partitioner.regroup(self.device, self.kernel, self.samples, rows, n_blocks, rng)
+
+    def restricted(self, rows: np.ndarray, before: Engine) -> LocalEngine:
+        assert isinstance(before, LocalEngine)
+        samples = self.samples.take(rows)
+        self.device.extend(self.kernel, before.samples, samples)
+        return LocalEngine(self.device, self.kernel, samples)

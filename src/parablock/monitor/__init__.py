@@ -1,6 +1,7 @@
 """What is seen and remembered of a run."""
 
+from parablock.monitor.compilation import announce_compilation
 from parablock.monitor.history import Record, relative_gap
 from parablock.monitor.progress import Progress
 
-__all__ = ["Progress", "Record", "relative_gap"]
+__all__ = ["Progress", "Record", "announce_compilation", "relative_gap"]

@@ -14,15 +14,17 @@ class Record:
     iteration : int
         From 1.
     kind : str
-        What the blocks were: "partition", "regrouped" or "bridge".
+        What the blocks were: "partition", "regrouped" or "bridge"; or "check", when no variable moved but the rows
+        that had been left to rest were looked at.
     seconds : float
         Since the start of the fit.
     objective : float
         The minimised dual objective f after the iteration, summed over outputs; it never rises.
     duality_gap : float
-        Certificate: primal minus dual value, summed over outputs.
+        Certificate: primal minus dual value, summed over outputs, of the problem of the watched rows.
     violation : float
-        Largest violation of the optimality conditions; training ends when it is at most ``tol``.
+        Largest violation of the optimality conditions among the watched rows; training ends when it is at most ``tol``
+        among all rows.
     step : float
         Step size of the line search; the smallest of all outputs.
     blocks : int
@@ -33,6 +35,8 @@ class Record:
         Variables that moved.
     updates : int
         Coordinate updates inside the blocks.
+    watched : int
+        Rows whose decisions are kept up to date; the others rest, and their coefficients are zero.
     kernel_evaluations : int
         Kernel values computed since the start of the fit.
     """
@@ -48,6 +52,7 @@ class Record:
     active: int
     changed: int
     updates: int
+    watched: int
     kernel_evaluations: int
 
     @property

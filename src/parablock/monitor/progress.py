@@ -8,8 +8,8 @@ from typing import TextIO
 from parablock.monitor.history import Record
 
 _HEADER = (
-    f"{'iteration':>9} {'blocks':>14} {'active':>9} {'step':>6} {'objective':>14} {'rel. gap':>9} {'violation':>9} "
-    f"{'seconds':>8}"
+    f"{'iteration':>9} {'blocks':>14} {'watched':>9} {'active':>9} {'step':>6} {'objective':>14} {'rel. gap':>9} "
+    f"{'violation':>9} {'seconds':>8}"
 )
 
 
@@ -39,6 +39,7 @@ class Progress:
             self.say(_HEADER)
             self._started = True
         self.say(
-            f"{record.iteration:9d} {f'{record.blocks} {record.kind}':>14} {record.active:9d} {record.step:6.3f} "
-            f"{record.objective:14.7g} {record.relative_gap:9.2e} {record.violation:9.2e} {record.seconds:8.2f}"
+            f"{record.iteration:9d} {f'{record.blocks} {record.kind}':>14} {record.watched:9d} {record.active:9d} "
+            f"{record.step:6.3f} {record.objective:14.7g} {record.relative_gap:9.2e} {record.violation:9.2e} "
+            f"{record.seconds:8.2f}"
         )

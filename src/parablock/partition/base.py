@@ -116,6 +116,10 @@ class Partitioner(ABC):
         blocks, _ = self.blocks(device, kernel, samples.take(rows), n_blocks, rng)
         return [rows[block] for block in blocks]
 
+    def restricted(self, rows: np.ndarray) -> Partitioner:
+        """A partitioner of the given rows, numbered anew."""
+        return self
+
     def partition(
         self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
     ) -> Partition:

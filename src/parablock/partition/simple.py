@@ -34,6 +34,9 @@ class GivenPartitioner(Partitioner):
     ) -> tuple[list[np.ndarray], Centres | None]:
         return [np.flatnonzero(self.labels == label) for label in np.unique(self.labels)], None
 
+    def restricted(self, rows: np.ndarray) -> GivenPartitioner:
+        return GivenPartitioner(self.labels[rows])
+
     def regroup(
         self,
         device: Device,

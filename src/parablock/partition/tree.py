@@ -33,7 +33,7 @@ class TreePartitioner(Partitioner):
             # The cut is at the rank that gives every leaf the same number of rows.
             cut = round(len(node) * (parts // 2) / parts)
             direction = _direction(samples, node, rng)
-            along = np.asarray(samples.features(node) @ direction).ravel()
+            along = samples.project(node, direction)
             order = np.argpartition(along, min(cut, len(node) - 1))
             nodes.append((node[order[cut:]], parts - parts // 2))
             nodes.append((node[order[:cut]], parts // 2))

@@ -4,6 +4,7 @@ from parablock.solver.block_solvers import CHOICES, BlockSolver
 from parablock.solver.pbm import LocalStep, Options, Solution, minimise
 from parablock.solver.schedule import FixedSchedule, RegroupedSchedule, Schedule
 from parablock.solver.state import State
+from parablock.solver.watching import Part
 
 __all__ = [
     "CHOICES",
@@ -11,6 +12,7 @@ __all__ = [
     "FixedSchedule",
     "LocalStep",
     "Options",
+    "Part",
     "RegroupedSchedule",
     "Schedule",
     "Solution",

@@ -61,7 +61,7 @@ class Schedule(ABC):
     """Decides on blocks, one iteration after another."""
 
     @abstractmethod
-    def next(self, measures: Sequence[Measure]) -> Plan:
+    def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         """The blocks of the next iteration, from how the outputs stand."""
 
     def learn(self, plan: Plan, step: float) -> None:
@@ -75,7 +75,7 @@ class FixedSchedule(Schedule):
         self.blocks, self.bridge_size, self.intercept, self.tol = blocks, bridge_size, intercept, tol
         self._bridge_is_next = False
 
-    def next(self, measures: Sequence[Measure]) -> Plan:
+    def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         bridge = self._bridge_is_next
         self._bridge_is_next = self.intercept and len(self.blocks) > 1 and not bridge
         wishes = Wishes.of(measures, self.tol)
@@ -97,20 +97,19 @@ class RegroupedSchedule(Schedule):
     def __init__(
         self,
         blocks: Sequence[np.ndarray],
-        regroup: Regroup,
         bridge_size: int,
         intercept: bool,
         tol: float,
         rng: np.random.Generator,
         most_blocks: int | None = None,
     ) -> None:
-        self.blocks, self.regroup, self.bridge_size = blocks, regroup, bridge_size
+        self.blocks, self.bridge_size = blocks, bridge_size
         self.intercept, self.tol, self.rng = intercept, tol, rng
         self.block_size = max(len(block) for block in blocks)
         self.most_blocks = most_blocks or len(blocks)
         self._iteration = 0
 
-    def next(self, measures: Sequence[Measure]) -> Plan:
+    def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         self._iteration += 1
         wishes = Wishes.of(measures, self.tol)
         if self._iteration % 2 == 0:
@@ -118,7 +117,7 @@ class RegroupedSchedule(Schedule):
         if self._iteration == 1 and wishes.everyone_moves() and len(self.blocks) <= self.most_blocks:
             blocks = self.blocks
         else:
-            blocks = self._fresh_blocks(wishes)
+            blocks = self._fresh_blocks(wishes, regroup)
         return Plan("regrouped", blocks, wishes.outputs, self.intercept or len(blocks) > 1)
 
     def learn(self, plan: Plan, step: float) -> None:
@@ -128,12 +127,12 @@ class RegroupedSchedule(Schedule):
             elif step > self.LONG:
                 self.most_blocks = max(self.most_blocks, 2 * len(plan.blocks))
 
-    def _fresh_blocks(self, wishes: Wishes) -> list[np.ndarray]:
+    def _fresh_blocks(self, wishes: Wishes, regroup: Regroup) -> list[np.ndarray]:
         rows = wishes.active_rows()
         room = self.most_blocks * self.block_size
         if len(rows) > room:
             rows = sampled_rows(wishes, rows, room, self.rng)
-        return self.regroup(rows, -(-len(rows) // self.block_size))
+        return regroup(rows, -(-len(rows) // self.block_size))
 
 
 @dataclass(frozen=True)

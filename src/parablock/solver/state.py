@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,18 @@ class State:
         """The state before the first iteration."""
         measures = [problem.measure(output, coef[output], decision[output]) for output in range(problem.n_outputs)]
         return cls(coef, decision, 0, measures)
+
+    def put_back(self, order: np.ndarray) -> State:
+        """The same where row i is called order[i]."""
+
+        def back(values: np.ndarray) -> np.ndarray:
+            result = np.empty_like(values)
+            result[..., order] = values
+            return result
+
+        measures = [replace(m, upward=back(m.upward), downward=back(m.downward)) for m in self.measures]
+        last = None if self.last_step is None else (back(self.last_step[0]), back(self.last_step[1]))
+        return State(back(self.coef), back(self.decision), self.iteration, measures, last)
 
     @property
     def objective(self) -> float:

@@ -5,6 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from parablock.devices import CpuDevice
+from parablock.devices.cpu.columns import Columns
+from parablock.devices.cpu.samples import narrowed
 from parablock.kernels import RBF, Called, Laplacian, Precomputed
 
 N = 700
@@ -72,3 +74,73 @@ def test_other_samples_get_a_store_of_their_own(X):
             K = device.gram(RBF(2.0), samples, samples)
             found = device.column_dot(RBF(2.0), samples, np.arange(10), np.ones((1, 10)))
             assert found == pytest.approx(product(K, np.arange(10), np.ones((1, 10))), abs=1e-10)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_kept_columns_get_longer_when_samples_follow(X, n_jobs):
+    kernel, rng = RBF(2.0), np.random.default_rng(3)
+    device = CpuDevice(n_jobs, 1 << 30)
+    with device.session():
+        everyone = device.samples(X, kernel)
+        K = device.gram(kernel, everyone, everyone)
+        device.kernel_evaluations = 0
+        numbers = rng.permutation(N)
+        first, more = numbers[:500], numbers[:600]
+        some = everyone.take(first)
+        device.extend(kernel, everyone, some)  # not the first of everyone: an empty store
+        coef = rng.normal(size=(2, 200))
+        assert device.column_dot(kernel, some, np.arange(200), coef) == pytest.approx(coef @ K[first[:200]][:, first])
+        longer = everyone.take(more)
+        device.extend(kernel, some, longer)
+        assert device.kernel_evaluations == 200 * 600
+        found = device.column_dot(kernel, longer, np.arange(200), coef)
+        assert found == pytest.approx(coef @ K[first[:200]][:, more])
+        assert device.kernel_evaluations == 200 * 600  # nothing was computed again
+        rows = np.arange(100, 600, 7)
+        coef = rng.normal(size=(1, len(rows)))
+        assert device.column_dot(kernel, longer, rows, coef) == pytest.approx(coef @ K[more[rows]][:, more])
+
+
+def test_columns_that_cannot_get_longer_are_forgotten(X):
+    kernel, device = RBF(2.0), CpuDevice(1, 1 << 30)
+    with device.session():
+        everyone = device.samples(X, kernel)
+        K = device.gram(kernel, everyone, everyone)
+        some, coef = everyone.take(np.arange(100)), np.ones((1, 50))
+        device.extend(kernel, everyone, some)
+        device.column_dot(kernel, some, np.arange(50), coef)
+        device.extend(kernel, some, everyone)
+        assert device.column_dot(kernel, everyone, np.arange(50), coef) == pytest.approx(coef @ K[:50])
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_a_blocks_matrix_is_copied_from_kept_columns_where_it_can(X, share):
+    """With kernel values that are dear, so that copying pays: a user's function."""
+    kernel = Called(lambda A, B: np.exp(-2.0 * ((A[:, None] - B[None]) ** 2).sum(axis=2)))
+    device = CpuDevice(1, 1 << 30)
+    with device.session():
+        samples = device.samples(X, kernel)
+        block = np.arange(5, 305)
+        kept = block[: int(share * len(block))]
+        device.column_dot(kernel, samples, kept, np.ones((1, len(kept))))
+        columns = Columns(samples, block, kernel, len(block), device._store)
+        columns.fill(lambda work, items: [work(item) for item in items])
+        assert columns.storage[columns.slot] == pytest.approx(device.gram(kernel, samples, samples)[5:305, 5:305])
+        assert columns.count() == (len(block) - len(kept)) * len(block)
+
+
+@pytest.mark.parametrize("kernel", [RBF(2.0), Laplacian(1.0)])
+def test_features_that_are_zero_in_all_columns_are_left_out(X, kernel):
+    wide = np.zeros((N, 20))
+    wide[:, ::4] = X
+    rows = wide + np.random.default_rng(4).normal(size=wide.shape)  # these have features that no column has
+    device = CpuDevice(1, 1 << 30)
+    with device.session():
+        columns, others = device.samples(wide, kernel), device.samples(rows, kernel)
+        narrow_rows, narrow_columns = narrowed(others, columns)
+        assert narrow_rows.X.shape == narrow_columns.X.shape == (N, 5)
+        K = device.gram(kernel, others, columns)
+        assert device.gram(kernel, narrow_rows, narrow_columns) == pytest.approx(K)
+        assert device.kernel_dot(kernel, others, columns, np.ones((1, N))) == pytest.approx(K.sum(axis=1)[None])
+        few = device.samples(X, kernel)
+        assert narrowed(few, few) == (few, few)  # nothing to leave out

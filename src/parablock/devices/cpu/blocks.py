@@ -27,8 +27,9 @@ def solve_block(
     rows: np.ndarray,
     columns: Columns,
     rule: BlockRule,
-) -> tuple[np.ndarray, float, int]:
-    """New coefficients of the rows, the intercept that fits the block alone, and the number of updates."""
+) -> tuple[np.ndarray, np.ndarray, float, int]:
+    """New coefficients of the rows, how much they would still like to move, the intercept that fits the block alone,
+    and the number of updates."""
     dtype = columns.storage.dtype
     coef, decision = point
     slopes, parameter, target, weight = problem.terms(output, rows)
@@ -57,5 +58,7 @@ def solve_block(
         upward, downward = -(block.decision + block.right), block.decision + block.left
         if missing == CONVERGED:
             bias = fitting_bias(upward, downward) if rule.pairs else 0.0
-            return block.coef, bias, int(progress.counts[0])
+            with np.errstate(invalid="ignore"):  # of a problem without a minimum
+                wish = np.maximum(upward - bias, downward + bias)
+            return block.coef, wish, bias, int(progress.counts[0])
         columns.fetch(missing, np.maximum(upward, downward))

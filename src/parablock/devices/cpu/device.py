@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
 from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
-from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples
+from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrowed
 from parablock.devices.cpu.store import ColumnStore
 from parablock.devices.cpu.tiles import TileMaker, panels, row_tiles, tiles
 from parablock.kernels import Kernel
@@ -70,6 +70,7 @@ class CpuDevice(Device):
 
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
+        rows, columns = narrowed(rows, columns)
         weights = np.ascontiguousarray(coef.T, dtype=rows.dtype)
         out = np.zeros((len(rows), coef.shape[0]))
         ready: list[tuple[int, int, Any]] = []
@@ -93,10 +94,9 @@ class CpuDevice(Device):
         if isinstance(samples, GivenSamples):  # is its own store
             return self.kernel_dot(kernel, samples, samples.take(rows), coef)
         if self._store is None or self._store.samples is not samples:
-            self._store = ColumnStore(samples, kernel, self.memory_limit // 2)
+            self._store = self._new_store(kernel, samples)
         store = self._store
         kept, fresh, homeless = store.plan(rows)
-        new_samples, new_places = samples.take(rows[fresh]), store.slot[rows[fresh]]
         placed = np.concatenate((kept, fresh))
         places, weights = store.slot[rows[placed]], np.ascontiguousarray(coef[:, placed])
         out = np.zeros((len(coef), len(samples)))
@@ -105,7 +105,7 @@ class CpuDevice(Device):
 
         def chunk(start: int) -> None:
             stop = min(start + size, len(samples))
-            store.fill(new_samples, new_places, start, stop)
+            store.fill(rows[fresh], start, stop)
             store.dot(places, weights, start, stop, out)
 
         self._map(chunk, range(0, len(samples), size))
@@ -113,6 +113,15 @@ class CpuDevice(Device):
         if len(homeless):
             out += self.kernel_dot(kernel, samples, samples.take(rows[homeless]), coef[:, homeless])
         return out
+
+    def extend(self, kernel: Kernel, samples: Samples, more: Samples) -> None:
+        assert isinstance(more, CpuSamples)
+        store = self._store
+        if store is not None and store.samples is samples and len(more) <= store.columns.shape[1]:
+            store.extend(more, self._map)
+            self.kernel_evaluations += store.used * (len(more) - len(samples))
+        else:
+            self._store = self._new_store(kernel, more, room_to_grow=True)
 
     def solve_blocks(
         self,
@@ -131,27 +140,42 @@ class CpuDevice(Device):
         keep = keep and whole <= room
         share = room if keep else room // min(self.n_threads, len(blocks))
 
-        def solve(number: int) -> tuple[BlockStep, int]:
-            rows = blocks[number]
+        store = self._store if self._store is not None and self._store.samples is samples else None
+        few = len(blocks) < self.n_threads  # then threads share the work on a block's matrix
+
+        def columns_of(number: int) -> Columns:
             columns = self._kept.get(number) if keep else None
             if columns is None:
-                columns = Columns(samples.take(rows), kernel, share // max(1, bytes_a_row[number]))
+                columns = Columns(samples, blocks[number], kernel, share // max(1, bytes_a_row[number]), store)
+                columns.fill(self._map if few else _one_by_one)
                 if keep:
                     self._kept[number] = columns
-            step, bias, updates = np.zeros((problem.n_outputs, len(rows))), np.full(problem.n_outputs, np.nan), 0
+            return columns
+
+        ready = [columns_of(number) for number in range(len(blocks))] if few else None
+
+        def solve(number: int) -> tuple[BlockStep, int]:
+            rows, columns = blocks[number], columns_of(number) if ready is None else ready[number]
+            step, wish = np.zeros((problem.n_outputs, len(rows))), np.full((problem.n_outputs, len(rows)), np.nan)
+            bias, updates = np.full(problem.n_outputs, np.nan), 0
             for output in rule.outputs:
-                coef, bias[output], made = solve_block(problem, output, point, rows, columns, rule)
+                coef, wish[output], bias[output], made = solve_block(problem, output, point, rows, columns, rule)
                 step[output] = coef - point[0][output, rows]
                 updates += made
-            return BlockStep(rows, step, bias, updates), columns.count()
+            return BlockStep(rows, step, wish, bias, updates), columns.count()
 
         solved = self._map(solve, range(len(blocks)))
         self.kernel_evaluations += sum(evaluations for _, evaluations in solved)
         return [step for step, _ in solved]
 
+    def _new_store(self, kernel: Kernel, samples: CpuSamples, room_to_grow: bool = False) -> ColumnStore:
+        self._store = None  # gives its memory back first
+        length = len(samples) + (len(samples) // 4 if room_to_grow else 0)
+        return ColumnStore(samples, kernel, self.memory_limit // 2, length)
+
     def _map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
         if self._pool is None:
-            return [work(item) for item in items]
+            return _one_by_one(work, items)
         futures = [self._pool.submit(work, item) for item in items]
         try:
             return [future.result() for future in futures]
@@ -159,6 +183,10 @@ class CpuDevice(Device):
             for future in futures:
                 future.cancel()
             raise
+
+
+def _one_by_one(work: Callable[[int], T], items: Iterable[int]) -> list[T]:
+    return [work(item) for item in items]
 
 
 @cache

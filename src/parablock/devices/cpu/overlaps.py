@@ -27,6 +27,18 @@ def dense_overlap(kind: int, rows: Any, panel: Any, out: Any) -> None:
                 _accumulate(kind, rows[i, f], panel[f], out[i])
 
 
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def row_products(X: Any, rows: Any, direction: Any) -> Any:
+    """The inner product of some rows with a direction, without a copy of the rows."""
+    out = np.empty(len(rows), dtype=X.dtype)
+    for i in range(len(rows)):
+        row, total = X[rows[i]], X.dtype.type(0)
+        for f in range(len(direction)):
+            total += row[f] * direction[f]
+        out[i] = total
+    return out
+
+
 @njit(cache=True, nogil=True)
 def sparse_overlap(kind: int, data: Any, indices: Any, indptr: Any, position: Any, panel: Any, out: Any) -> None:
     """The same for the CSR rows that `indptr` spans."""

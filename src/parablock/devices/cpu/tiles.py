@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from parablock.devices.cpu.samples import CpuSamples
 from parablock.kernels import Kernel
 
+Run = Callable[[Callable[[int], Any], Iterable[int]], Any]  # calls a function with every item, on some threads
 TILE_ROWS = 256
 
 

@@ -1,0 +1,107 @@
+"""Rows that nobody needs to watch.
+
+A row whose coefficients are zero takes no part in the kernel expansion; its own decision only tells whether it should
+begin to. Most rows never do. So after the first step the rows that neither moved nor came near to moving in their own
+block *rest*: the problem goes on as if they were not in the training set, with shorter kernel products. When the rest
+of the problem has come to rest too, their decisions are computed once and checked; those that are violated are watched
+from then on. The end is the same optimum of all rows, and the last check proves it.
+
+Coordinate descent solvers know the idea as shrinking (Joachims, 1998). Here the rows are chosen by what the first
+step's blocks found out about them, before a single kernel value outside the blocks is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parablock.devices.base import BlockStep
+from parablock.engines.base import Engine
+from parablock.partition import Partitioner
+from parablock.problem import Problem
+from parablock.solver.state import State
+
+# Rows rest that are farther from moving than this share of the violation at the start, if enough of them do.
+NEAR, ENOUGH = 0.25, 0.2
+# The first check comes early, when the violation has fallen to this share of the first one: by then decisions are
+# nearly what they will be, and rows that were wrongly left to rest have missed little.
+EARLY = 0.5
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a problem, numbered anew.
+
+    Attributes
+    ----------
+    rows : ndarray or None
+        Which rows of the whole problem; None for the whole itself.
+    problem, engine, partitioner
+        Of these rows.
+    """
+
+    rows: np.ndarray | None
+    problem: Problem
+    engine: Engine
+    partitioner: Partitioner
+
+    def take(self, rows: np.ndarray, before: Part) -> Part:
+        """The given rows, of which `before` may have the first."""
+        engine = self.engine.restricted(rows, before.engine)
+        return Part(rows, self.problem.take(rows), engine, self.partitioner.restricted(rows))
+
+    def regroup(self, rows: np.ndarray, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
+        return self.engine.regroup(self.partitioner, rows, n_blocks, rng)
+
+
+def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tuple[Part, State, Sequence[BlockStep]]:
+    """After the blocks of the first iteration: the rows to watch, and what concerns them of the state and the steps.
+
+    All of them, unless every row has its block, and enough rows neither moved in it nor came near to.
+    """
+    far = -NEAR * state.violation
+    watched = [step.step.any(axis=0) | (np.fmax.reduce(step.wish, axis=0) > far) for step in steps]
+    rows = np.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])
+    n = whole.problem.n
+    everyone_asked = sum(len(step.rows) for step in steps) == n and len(steps) > 1
+    if not everyone_asked or state.coef.any() or len(rows) > (1.0 - ENOUGH) * n:
+        return whole, state, steps
+    starts = np.cumsum([0] + [int(those.sum()) for those in watched])
+    shorter = [
+        replace(step, rows=np.arange(start, stop), step=step.step[:, those], wish=step.wish[:, those])
+        for step, those, start, stop in zip(steps, watched, starts[:-1], starts[1:], strict=True)
+    ]
+    part = whole.take(rows, whole)
+    return part, _state_of(part, state), shorter
+
+
+def state_of_all(whole: Part, part: Part, state: State) -> State:
+    """The state of all rows, with the decisions of those that rested."""
+    if part.rows is None:
+        return state
+    coef, decision = np.zeros_like(whole.problem.target), np.empty_like(whole.problem.target)
+    coef[:, part.rows], decision[:, part.rows] = state.coef, state.decision
+    resting = np.setdiff1d(np.arange(whole.problem.n), part.rows)
+    support = np.flatnonzero(coef.any(axis=0))
+    decision[:, resting] = whole.engine.decision(resting, support, coef[:, support])
+    return replace(State.at(whole.problem, coef, decision), iteration=state.iteration)
+
+
+def wake(whole: Part, part: Part, state: State, near: float) -> tuple[Part, State]:
+    """From the state of all rows: watch from now on also those that want to move, or are nearer to it than `near`."""
+    assert part.rows is not None
+    moving = np.zeros(whole.problem.n, dtype=bool)
+    for measure in state.measures:
+        for wish in (measure.upward, measure.downward):
+            moving |= wish > -near
+            moving[wish.argmax()] = True  # whatever the bias
+    moving[part.rows] = False
+    part = whole.take(np.concatenate((part.rows, np.flatnonzero(moving))), part)
+    return part, _state_of(part, state)
+
+
+def _state_of(part: Part, state: State) -> State:
+    shorter = State.at(part.problem, state.coef[:, part.rows], state.decision[:, part.rows])
+    return replace(shorter, iteration=state.iteration)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from parablock.devices import DEVICES, Device, Samples
+from parablock.devices import DEVICES, Device
 from parablock.devices.memory import memory_bytes
-from parablock.engines import ENGINES
+from parablock.engines import Engine, Shard, make_engine
 from parablock.kernels import Kernel
 from parablock.losses import Loss
 from parablock.monitor import Progress
@@ -59,13 +59,13 @@ class Settings:
     line_search: str = "auto"
     regroup: bool = True
     device: str = "cpu"
-    engine: str = "local"
+    engine: str | Engine = "local"
     n_jobs: int | None = None
     memory_limit: Any = None
     verbose: int = 0
 
     def make_device(self) -> Device:
-        return DEVICES[self.device](self.n_jobs, memory_bytes(self.memory_limit))
+        return DEVICES[self.device](make_engine(self.engine).threads(self.n_jobs), memory_bytes(self.memory_limit))
 
     def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
@@ -140,23 +140,22 @@ def train(
     progress = Progress(settings.verbose)
     options = settings.options(problem.loss, X)
     partitioner = make_partitioner(settings.partition, problem.n)
-    centre = X.mean(axis=0, dtype=np.float64) if kernel.shift_invariant and not sp.issparse(X) else None
+    centre = _mean(X) if kernel.shift_invariant else None
     device = settings.make_device()
     with device.session():
-        samples = device.samples(X, kernel, centre)
-        _refuse_nonsense(device, kernel, samples, rng)
-        partition = partitioner.partition(device, kernel, samples, settings.block_count(X), rng)
+        crew = make_engine(settings.engine).over(device, kernel, X, centre)
+        crew.refuse_nonsense(rng)
+        partition = crew.partition(partitioner, settings.block_count(X), rng)
         progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
-        engine = ENGINES[settings.engine](device, kernel, samples.take(order))
-        del samples
+        crew = crew.ordered(order)
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
         ordered, coef = problem.take(order), coef[:, order]
         used = np.flatnonzero(coef.any(axis=0))
-        decision = engine.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
+        decision = crew.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
         solution = minimise(
-            Part(None, ordered, engine, partitioner.restricted(order)),
+            Part(None, ordered, crew, partitioner.restricted(order)),
             _schedule(problem, settings, partition, rng),
             options,
             State.at(ordered, coef, decision),
@@ -164,7 +163,7 @@ def train(
             started,
             progress.iteration,
         )
-    return Trained(solution.put_back(order), partition, centre, device.kernel_evaluations)
+        return Trained(solution.put_back(order), partition, centre, crew.kernel_evaluations())
 
 
 def solve(
@@ -222,19 +221,8 @@ def _schedule(problem: Problem, settings: Settings, partition: Partition, rng: n
     return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
 
 
-def _refuse_nonsense(device: Device, kernel: Kernel, samples: Samples, rng: np.random.Generator) -> None:
-    """A kernel matrix must be finite and symmetric with a diagonal that is not negative; look at a sample of it."""
-    diagonal = kernel.diagonal(samples.self_overlap)
-    few = samples.take(np.sort(rng.choice(len(samples), size=min(len(samples), 64), replace=False)))
-    values = device.gram(kernel, few, few)
-    name = type(kernel).__name__.lower()
-    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(diagonal))):
-        raise ValueError(
-            f"The {name} kernel gives values that are not finite numbers on this data. Scale the features (for "
-            "instance with StandardScaler) or lower gamma, coef0 or degree."
-        )
-    if not np.allclose(values, values.T, rtol=1e-3, atol=1e-5 * max(1.0, float(np.abs(values).max()))):
-        raise ValueError(
-            f"The {name} kernel matrix is not symmetric: K(x, z) must equal K(z, x). Largest difference found: "
-            f"{np.abs(values - values.T).max():.3g}."
-        )
+def _mean(X: Any) -> np.ndarray | None:
+    """Of every feature; None where subtracting it would make sparse data dense."""
+    if isinstance(X, Shard):
+        return None if sp.issparse(X.own) else X.mean()
+    return None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)

@@ -108,7 +108,7 @@ def test_column_dot_however_much_it_can_keep(make_device, format, memory_limit):
     K = rbf(X, X, KERNEL.gamma)
     for count in (40, 0, 120, 300):  # some columns come again
         rows, coef = rng.choice(300, count, replace=False), rng.normal(size=(3, count))
-        values = device.column_dot(KERNEL, samples, rows, coef)
+        values = device.column_dot(KERNEL, samples, samples, rows, coef)
         np.testing.assert_allclose(values, coef @ K[rows], atol=1e-11)
 
 
@@ -118,7 +118,7 @@ def test_column_dot_in_single_precision_sums_in_double(device):
     samples = device.samples(X, KERNEL)
     coef = np.tile([1e4, -1e4], 200)[None, :]
     expected = coef @ device.gram(KERNEL, samples, samples).astype(np.float64)
-    values = device.column_dot(KERNEL, samples, np.arange(400), coef)
+    values = device.column_dot(KERNEL, samples, samples, np.arange(400), coef)
     np.testing.assert_allclose(values, expected, atol=1e-6 * 1e4)
 
 
@@ -133,7 +133,7 @@ def test_number_of_threads_does_not_change_products(make_device, format, kernel)
         columns = samples.take(np.arange(100))
         coef = np.random.default_rng(1).normal(size=(2, 100))
         product = device.kernel_dot(kernel, samples, columns, coef)
-        results.append((product, device.column_dot(kernel, samples, np.arange(100), coef)))
+        results.append((product, device.column_dot(kernel, samples, samples, np.arange(100), coef)))
     for one, two in zip(*results):
         np.testing.assert_array_equal(one, two)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from parablock.engines import LocalEngine
+from parablock.engines.local import LocalCrew
 from tests.small_problems import CASES
 
 every_estimator = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -61,7 +61,7 @@ def interrupt_at(monkeypatch):
     """A function that makes the given call of one of the engine's operations raise KeyboardInterrupt."""
 
     def arrange(operation, number):
-        original, calls = getattr(LocalEngine, operation), []
+        original, calls = getattr(LocalCrew, operation), []
 
         def interrupted(self, *arguments, **keywords):
             calls.append(1)
@@ -69,7 +69,7 @@ def interrupt_at(monkeypatch):
                 raise KeyboardInterrupt
             return original(self, *arguments, **keywords)
 
-        monkeypatch.setattr(LocalEngine, operation, interrupted)
+        monkeypatch.setattr(LocalCrew, operation, interrupted)
 
     return arrange
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class Samples(ABC):
         return np.asarray(self.features(rows) @ direction).ravel()
 
 
+class Rows(Protocol):
+    """Where samples are had from by number."""
+
+    def take(self, rows: Any, /) -> Samples: ...
+
+    def __len__(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class BlockRule:
     """How every block of an iteration is solved.
@@ -64,6 +72,8 @@ class BlockRule:
     max_updates : int or None
     seed : int
         Of the random choice.
+    wishes : bool
+        Whether the steps must tell how much the variables would still like to move.
     """
 
     outputs: Sequence[int]
@@ -73,6 +83,7 @@ class BlockRule:
     floor: float
     max_updates: int | None
     seed: int
+    wishes: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,7 @@ class BlockStep:
     Attributes
     ----------
     rows : ndarray of shape (size,)
+        Of the block; where no wishes were asked for, perhaps only those that moved.
     step : ndarray of shape (n_outputs, size)
         The block's part of the direction.
     wish : ndarray of shape (n_outputs, size)
@@ -134,12 +146,18 @@ class Device(ABC):
         """``coef @ K(columns, rows)``, shape (n_outputs, rows), without storing K."""
 
     @abstractmethod
-    def column_dot(self, kernel: Kernel, samples: Samples, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """``coef @ K(samples[rows], samples)``, shape (n_outputs, samples): like `kernel_dot`, but of columns of one
-        matrix, most of which will be asked for again. The device may keep them."""
+    def column_dot(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
+        """``coef @ K(sources[rows], samples)``, shape (n_outputs, samples): like `kernel_dot`, but of columns of one
+        matrix, most of which will be asked for again. The device may keep them, by the numbers of the rows."""
 
     @abstractmethod
-    def extend(self, kernel: Kernel, samples: Samples, more: Samples) -> None:
+    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
+        """Columns that `column_dot` will probably be asked for soon: a device that keeps columns may get them now."""
+
+    @abstractmethod
+    def extend(self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows) -> None:
         """Take note that columns will be asked for of `more` from now on, to which still others may be added. Where
         these are the given samples with some after them, columns that are kept get longer."""
 

@@ -1,12 +1,16 @@
-"""Engines: how machines talk. Local for now: one machine."""
+"""Engines: how machines talk. One machine, or processes that talk by MPI."""
 
-from collections.abc import Callable
-
-from parablock.devices.base import Device, Samples
-from parablock.engines.base import Engine
+from parablock.engines.base import Crew, Engine
 from parablock.engines.local import LocalEngine
-from parablock.kernels import Kernel
+from parablock.engines.mpi import MPIEngine
+from parablock.engines.sharing import Shard, moments
 
-ENGINES: dict[str, Callable[[Device, Kernel, Samples], Engine]] = {"local": LocalEngine}
+ENGINES: dict[str, type[Engine]] = {"local": LocalEngine, "mpi": MPIEngine}
 
-__all__ = ["ENGINES", "Engine", "LocalEngine"]
+
+def make_engine(engine: str | Engine) -> Engine:
+    """The engine of the given name, or the given one itself."""
+    return ENGINES[engine]() if isinstance(engine, str) else engine
+
+
+__all__ = ["ENGINES", "Crew", "Engine", "LocalEngine", "MPIEngine", "Shard", "make_engine", "moments"]

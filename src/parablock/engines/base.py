@@ -1,33 +1,76 @@
 """The engine seam: how machines talk.
 
-An engine offers the two steps of an iteration that need all machines, and hides who takes part. `solver.pbm` is
-written once against it.
+An *engine* says which machines take part. Over the rows of a problem it becomes a *crew*, which holds these rows,
+wherever they are, and offers the steps of an iteration that need all machines. `training` and `solver.pbm` are written
+once against it and run on every machine with the same numbers: coefficients, decisions and all else that has one value
+a row is known everywhere; rows of data and kernel values are divided.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from parablock.devices.base import BlockRule, BlockStep
-from parablock.partition import Partitioner
+from parablock.devices.base import BlockRule, BlockStep, Device
+from parablock.kernels import Kernel
+from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
+
+T = TypeVar("T")
 
 
 class Engine(ABC):
-    """Where blocks are solved and kernel products computed.
+    """Which machines take part; what the estimators' parameter `engine` is or names."""
+
+    @abstractmethod
+    def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> Crew:
+        """The machines with the rows of X, each on the given kind of device."""
+
+    def threads(self, n_jobs: int | None) -> int | None:
+        """How many threads this machine should use, where the user asked for so many."""
+        return n_jobs
+
+    def checked(self, check: Callable[[], T]) -> T:
+        """The result of a check of this machine's input; an error of any machine is raised on all."""
+        return check()
+
+    def gather(self, X: Any, *columns: np.ndarray) -> tuple[Any, ...]:
+        """The data of all machines: X perhaps a `Shard`, the others (one value or row a row of X) in full."""
+        return (X, *columns)
+
+
+class Crew(ABC):
+    """The machines that hold the rows of one problem: where blocks are solved and kernel products computed.
 
     Attributes
     ----------
-    kernel_evaluations : int
-        Kernel values computed so far by everyone.
+    bytes_sent : int
+        By everyone so far.
+    seconds_waiting : float
+        That this machine has waited for others so far.
     """
 
-    @property
+    bytes_sent: int = 0
+    seconds_waiting: float = 0.0
+
     @abstractmethod
-    def kernel_evaluations(self) -> int: ...
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far by everyone."""
+
+    @abstractmethod
+    def refuse_nonsense(self, rng: np.random.Generator) -> None:
+        """Raise an error where the kernel gives values on these rows that no kernel matrix has."""
+
+    @abstractmethod
+    def partition(self, partitioner: Partitioner, n_blocks: int, rng: np.random.Generator) -> Partition:
+        """The first blocks of all rows."""
+
+    @abstractmethod
+    def ordered(self, order: np.ndarray) -> Crew:
+        """This crew with row order[i] called i; it takes the place of this one. An order block after block."""
 
     @abstractmethod
     def solve(
@@ -58,6 +101,15 @@ class Engine(ABC):
         """Fresh blocks of neighbours among the given rows."""
 
     @abstractmethod
-    def restricted(self, rows: np.ndarray, before: Engine) -> Engine:
-        """An engine over the given rows of this one, numbered anew, which takes over what the engine `before` keeps:
+    def restricted(self, rows: np.ndarray, before: Crew) -> Crew:
+        """A crew over the given rows of this one, numbered anew, which takes over what the crew `before` keeps:
         this one, or one that was restricted to the first of the rows."""
+
+    def agree(self, value: T) -> T:
+        """The same value for everyone: that of the first machine. What decides about the next step must be agreed on,
+        because the last digits of sums may differ between machines."""
+        return value
+
+    def anyone(self, value: bool) -> bool:
+        """Whether it is so on any machine."""
+        return value

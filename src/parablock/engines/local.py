@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
-from parablock.engines.base import Engine
+from parablock.engines.base import Crew, Engine
+from parablock.engines.sanity import refuse_nonsense
 from parablock.kernels import Kernel
-from parablock.partition import Partitioner
+from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
 
 class LocalEngine(Engine):
+    """This machine alone."""
+
+    def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> LocalCrew:
+        return LocalCrew(device, kernel, device.samples(X, kernel, centre))
+
+
+class LocalCrew(Crew):
     def __init__(self, device: Device, kernel: Kernel, samples: Samples) -> None:
         self.device, self.kernel, self.samples = device, kernel, samples
 
-    @property
     def kernel_evaluations(self) -> int:
         return self.device.kernel_evaluations
+
+    def refuse_nonsense(self, rng: np.random.Generator) -> None:
+        refuse_nonsense(self.device, self.kernel, self.samples, rng)
+
+    def partition(self, partitioner: Partitioner, n_blocks: int, rng: np.random.Generator) -> Partition:
+        return partitioner.partition(self.device, self.kernel, self.samples, n_blocks, rng)
+
+    def ordered(self, order: np.ndarray) -> LocalCrew:
+        return LocalCrew(self.device, self.kernel, self.samples.take(order))
 
     def solve(
         self,
@@ -32,7 +49,7 @@ class LocalEngine(Engine):
         return self.device.solve_blocks(self.kernel, self.samples, problem, point, blocks, rule, keep)
 
     def product(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        return self.device.column_dot(self.kernel, self.samples, rows, direction)
+        return self.device.column_dot(self.kernel, self.samples, self.samples, rows, direction)
 
     def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         return self.device.kernel_dot(self.kernel, self.samples.take(targets), self.samples.take(rows), coef)
@@ -42,8 +59,8 @@ class LocalEngine(Engine):
     ) -> list[np.ndarray]:
         return partitioner.regroup(self.device, self.kernel, self.samples, rows, n_blocks, rng)
 
-    def restricted(self, rows: np.ndarray, before: Engine) -> LocalEngine:
-        assert isinstance(before, LocalEngine)
+    def restricted(self, rows: np.ndarray, before: Crew) -> LocalCrew:
+        assert isinstance(before, LocalCrew)
         samples = self.samples.take(rows)
-        self.device.extend(self.kernel, before.samples, samples)
-        return LocalEngine(self.device, self.kernel, samples)
+        self.device.extend(self.kernel, before.samples, samples, samples)
+        return LocalCrew(self.device, self.kernel, samples)

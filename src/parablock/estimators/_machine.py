@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from parablock.devices import DEVICES
-from parablock.engines import ENGINES
+from parablock.engines import ENGINES, Engine, Shard, make_engine, moments
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
@@ -50,7 +50,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         "regroup": ["boolean"],
         "prediction": [StrOptions({"global", "local"})],
         "device": [StrOptions(set(DEVICES))],
-        "engine": [StrOptions(set(ENGINES))],
+        "engine": [StrOptions(set(ENGINES)), Engine],
         "n_jobs": [Integral, None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "warm_start": ["boolean"],
@@ -97,9 +97,20 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
                 f"Negative values in sample_weight (smallest: {weight.min()}): weights multiply C and must be zero "
                 "or positive."
             )
+        return weight
+
+    def _checked(self, sample_weight: Any, check: Callable[[], Any]) -> tuple[Any, np.ndarray, np.ndarray]:
+        """X, y and weights of all machines, where each has checked its own."""
+        engine = make_engine(self.engine)
+
+        def own() -> tuple[Any, np.ndarray, np.ndarray]:
+            X, y = check()
+            return X, y, self._check_weight(X, sample_weight)
+
+        X, y, weight = engine.gather(*engine.checked(own))
         if not np.any(weight > 0):
             raise ValueError("All sample weights are zero: there is nothing to fit. Give some sample a positive one.")
-        return weight
+        return X, y, weight
 
     def _fit(self, X: Any, target: np.ndarray, weight: np.ndarray, sample_weight: np.ndarray) -> None:
         """Solve for targets and weights of shape (n_outputs, n). Rows whose sample weight is zero take no part."""
@@ -113,7 +124,10 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         rows = np.flatnonzero(sample_weight > 0)
         start, partition = self._start(n, len(target)), self.partition
         if len(rows) < n:
-            X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
+            if isinstance(X, Shard):
+                X = X.keep(rows)
+            else:
+                X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
             target, weight, sample_weight = target[:, rows], weight[:, rows], sample_weight[rows]
             start = None if start is None else start[:, rows]
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
@@ -121,7 +135,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
         trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
-        self._n_rows, self._dtype, self._sparse = n, X.dtype, sp.issparse(X)
+        self._n_rows, self._dtype = n, X.dtype
+        self._sparse = sp.issparse(X.own if isinstance(X, Shard) else X)
         self._keep(X, rows, trained)
         self._warn(trained.solution)
 
@@ -155,8 +170,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         if self.gamma == "scale":
             # Weighted like everything else, so that a weight of two equals the row twice.
             share = sample_weight / (sample_weight.sum() * X.shape[1])
-            squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-            mean, mean_square = float((X.T @ share).sum()), float((squares.T @ share).sum())
+            mean, mean_square = X.moments(share) if isinstance(X, Shard) else moments(X, share)
             variance = mean_square - mean * mean
             return 1.0 / (X.shape[1] * variance) if variance > 1e-12 * mean_square else 1.0
         return float(self.gamma)

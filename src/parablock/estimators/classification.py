@@ -41,9 +41,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         self
         """
-        X, y = self._check_samples(X, y)
-        check_classification_targets(y)
-        sample_weight = self._check_weight(X, sample_weight)
+
+        def labelled() -> Any:
+            checked = self._check_samples(X, y)
+            check_classification_targets(checked[1])
+            return checked
+
+        X, y, sample_weight = self._checked(sample_weight, labelled)
         self.classes_, labels = np.unique(y, return_inverse=True)
         present = np.unique(labels[sample_weight > 0])
         if len(present) < 2:

@@ -40,8 +40,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         -------
         self
         """
-        X, y = self._check_samples(X, y, multi_output=True, y_numeric=True)
-        sample_weight = self._check_weight(X, sample_weight)
+        X, y, sample_weight = self._checked(
+            sample_weight, lambda: self._check_samples(X, y, multi_output=True, y_numeric=True)
+        )
         self._single_target = y.ndim == 1
         target = np.atleast_2d(np.asarray(y, dtype=np.float64).T)
         self._fit(X, target, np.broadcast_to(sample_weight, target.shape), sample_weight)

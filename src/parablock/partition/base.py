@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parablock.devices.base import Device, Samples
+from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 
 
@@ -46,6 +46,15 @@ class Partition:
         for number, block in enumerate(self.blocks):
             labels[block] = number
         return labels
+
+    @classmethod
+    def joined(cls, parts: Sequence[Partition], starts: np.ndarray) -> Partition:
+        """Partitions of stretches of rows, which begin at the given numbers, as one."""
+        blocks = [block + start for part, start in zip(parts, starts, strict=True) for block in part.blocks]
+        sizes = [float(part.sizes.sum()) for part in parts]
+        # Between the parts lies mass that nobody has seen: what is inside all of them is at most this.
+        mass = sum(part.kernel_mass_inside * size**2 for part, size in zip(parts, sizes, strict=True)) / sum(sizes) ** 2
+        return cls(parts[0].method, blocks, JoinedCentres([part.centres for part in parts]), mass)
 
     def report(self) -> str:
         """Block sizes and quality in one line."""
@@ -89,6 +98,16 @@ class FeatureCentres(Centres):
         return own - 2.0 * np.asarray(features @ points.T) + ((points * points).sum(axis=1) + self.offsets)
 
 
+@dataclass(frozen=True)
+class JoinedCentres(Centres):
+    """Those of several partitions, one after the other."""
+
+    parts: Sequence[Centres]
+
+    def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
+        return np.concatenate([part.distances(device, kernel, samples) for part in self.parts], axis=1)
+
+
 class Partitioner(ABC):
     """A way to make partitions."""
 
@@ -105,7 +124,7 @@ class Partitioner(ABC):
         self,
         device: Device,
         kernel: Kernel,
-        samples: Samples,
+        samples: Rows,
         rows: np.ndarray,
         n_blocks: int,
         rng: np.random.Generator,

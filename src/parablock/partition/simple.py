@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parablock.devices.base import Device, Samples
+from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner
 
@@ -41,7 +41,7 @@ class GivenPartitioner(Partitioner):
         self,
         device: Device,
         kernel: Kernel,
-        samples: Samples,
+        samples: Rows,
         rows: np.ndarray,
         n_blocks: int,
         rng: np.random.Generator,

@@ -175,14 +175,16 @@ class _Run:
         """Iterate until the watched rows have converged: well enough for a first check, or to the tolerance."""
         while self.within_limits():
             goal = self.options.tol if self.part.rows is None else max(self.options.tol, self._early_goal)
-            if self.state.violation <= goal:
+            if self.part.crew.agree(self.state.violation <= goal):
                 break
             self.iterate()
 
     def iterate(self) -> None:
         """One outer iteration."""
         part, rng = self.part, self.rng
-        plan = self.schedule.next(self.state.measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
+        plan = part.crew.agree(
+            self.schedule.next(self.state.measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
+        )
         steps: Sequence[BlockStep] = solve(part, plan, self.options, self.state, int(rng.integers(2**62)))
         if plan.kind == "partition":
             self.local = LocalStep(self.state.coef, steps)
@@ -204,7 +206,7 @@ class _Run:
     def check(self) -> None:
         """See how all rows stand, and watch from now on those that want to move too; all rows, if none do."""
         state = self.whole_state()
-        if state.violation <= self.options.tol:
+        if self.whole.crew.agree(state.violation <= self.options.tol):
             self.part, self.state = self.whole, state
         else:
             self.part, self.state = wake(self.whole, self.part, state, near=self.state.violation)
@@ -223,7 +225,7 @@ class _Run:
             duality_gap=self.state.duality_gap,
             violation=self.state.violation,
             watched=self.part.problem.n,
-            kernel_evaluations=self.whole.engine.kernel_evaluations,
+            kernel_evaluations=self.whole.crew.kernel_evaluations(),
             **what,
         )
         self.history.append(record)
@@ -242,9 +244,10 @@ def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> 
         floor=solver.floor * options.tol,
         max_updates=solver.max_updates,
         seed=seed,
+        wishes=options.rest and state.iteration == 0,
     )
     point = state.coef, state.decision
-    return part.engine.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")
+    return part.crew.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")
 
 
 @dataclass(frozen=True)
@@ -270,7 +273,7 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
         )
     if len(rows) == 0:
         return Advance(replace(state, iteration=state.iteration + 1), 0.0, 0)
-    product = part.engine.product(rows, moves)
+    product = part.crew.product(rows, moves)
     direction = np.zeros_like(state.coef)
     direction[:, rows] = moves
 
@@ -278,15 +281,15 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
     for output in np.flatnonzero(moves.any(axis=1)).tolist():
         point, step = (state.coef[output], state.decision[output]), (direction[output], product[output])
         line = Line.along(problem, output, point, step)
-        beta = _step_size(line, options, len(steps))
+        beta = part.crew.agree(_step_size(line, options, len(steps)))
         betas.append(beta)
         if options.remember and state.last_step is not None:
             last = state.last_step[0][output], state.last_step[1][output]
             mixed = plane_step(problem, output, point, step, last)
             if mixed is not None:
                 mixed_line = Line.along(problem, output, point, mixed)
-                mixed_beta = _step_size(mixed_line, options, 1)
-                if mixed_line.change(mixed_beta) < line.change(beta):
+                mixed_beta = part.crew.agree(_step_size(mixed_line, options, 1))
+                if part.crew.agree(mixed_line.change(mixed_beta) < line.change(beta)):
                     line, beta, step = mixed_line, mixed_beta, mixed
         coef[output, line.rows] = line.point(beta)
         decision[output] += beta * step[1]

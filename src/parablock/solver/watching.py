@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parablock.devices.base import BlockStep
-from parablock.engines.base import Engine
+from parablock.engines.base import Crew
 from parablock.partition import Partitioner
 from parablock.problem import Problem
 from parablock.solver.state import State
@@ -38,22 +38,22 @@ class Part:
     ----------
     rows : ndarray or None
         Which rows of the whole problem; None for the whole itself.
-    problem, engine, partitioner
+    problem, crew, partitioner
         Of these rows.
     """
 
     rows: np.ndarray | None
     problem: Problem
-    engine: Engine
+    crew: Crew
     partitioner: Partitioner
 
     def take(self, rows: np.ndarray, before: Part) -> Part:
         """The given rows, of which `before` may have the first."""
-        engine = self.engine.restricted(rows, before.engine)
-        return Part(rows, self.problem.take(rows), engine, self.partitioner.restricted(rows))
+        crew = self.crew.restricted(rows, before.crew)
+        return Part(rows, self.problem.take(rows), crew, self.partitioner.restricted(rows))
 
     def regroup(self, rows: np.ndarray, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
-        return self.engine.regroup(self.partitioner, rows, n_blocks, rng)
+        return self.crew.regroup(self.partitioner, rows, n_blocks, rng)
 
 
 def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tuple[Part, State, Sequence[BlockStep]]:
@@ -85,7 +85,7 @@ def state_of_all(whole: Part, part: Part, state: State) -> State:
     coef[:, part.rows], decision[:, part.rows] = state.coef, state.decision
     resting = np.setdiff1d(np.arange(whole.problem.n), part.rows)
     support = np.flatnonzero(coef.any(axis=0))
-    decision[:, resting] = whole.engine.decision(resting, support, coef[:, support])
+    decision[:, resting] = whole.crew.decision(resting, support, coef[:, support])
     return replace(State.at(whole.problem, coef, decision), iteration=state.iteration)
 
 
@@ -98,7 +98,7 @@ def wake(whole: Part, part: Part, state: State, near: float) -> tuple[Part, Stat
             moving |= wish > -near
             moving[wish.argmax()] = True  # whatever the bias
     moving[part.rows] = False
-    part = whole.take(np.concatenate((part.rows, np.flatnonzero(moving))), part)
+    part = whole.take(np.concatenate((part.rows, whole.crew.agree(np.flatnonzero(moving)))), part)
     return part, _state_of(part, state)
 
 

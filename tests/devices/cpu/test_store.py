@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from parablock.devices import CpuDevice
 from parablock.devices.cpu.columns import Columns
-from parablock.devices.cpu.samples import narrowed
+from parablock.devices.cpu.samples import narrow, used_features
 from parablock.kernels import RBF, Called, Laplacian, Precomputed
 
 N = 700
@@ -34,16 +34,18 @@ def test_products_equal_the_full_matrix_times_the_coefficients(X, kernel, data_f
         for size in (3, 150, 0, 260, N):
             rows = rng.choice(N, size, replace=False)
             coef = rng.normal(size=(2, size))
-            assert device.column_dot(kernel, samples, rows, coef) == pytest.approx(product(K, rows, coef), abs=1e-10)
+            assert device.column_dot(kernel, samples, samples, rows, coef) == pytest.approx(
+                product(K, rows, coef), abs=1e-10
+            )
 
 
 def test_columns_that_are_kept_are_not_computed_again(X):
     device = CpuDevice(1, 1 << 30)
     with device.session():
         samples = device.samples(X, RBF(2.0))
-        device.column_dot(RBF(2.0), samples, np.arange(100), np.ones((1, 100)))
+        device.column_dot(RBF(2.0), samples, samples, np.arange(100), np.ones((1, 100)))
         assert device.kernel_evaluations == 100 * N
-        device.column_dot(RBF(2.0), samples, np.arange(50, 120), np.ones((1, 70)))
+        device.column_dot(RBF(2.0), samples, samples, np.arange(50, 120), np.ones((1, 70)))
         assert device.kernel_evaluations == 120 * N
 
 
@@ -52,7 +54,7 @@ def test_columns_without_a_place_are_computed_every_time(X):
     with device.session():
         samples = device.samples(X, RBF(2.0))
         for times in (1, 2, 3):
-            device.column_dot(RBF(2.0), samples, np.arange(130), np.ones((1, 130)))
+            device.column_dot(RBF(2.0), samples, samples, np.arange(130), np.ones((1, 130)))
             assert device.kernel_evaluations == (100 + 30 * times) * N
 
 
@@ -63,7 +65,9 @@ def test_the_users_own_kernels(X, kernel):
     device = CpuDevice(1, 1 << 30)
     with device.session():
         samples = device.samples(K if isinstance(kernel, Precomputed) else X, kernel)
-        assert device.column_dot(kernel, samples, rows, coef) == pytest.approx(product(K, rows, coef), abs=1e-9)
+        assert device.column_dot(kernel, samples, samples, rows, coef) == pytest.approx(
+            product(K, rows, coef), abs=1e-9
+        )
 
 
 def test_other_samples_get_a_store_of_their_own(X):
@@ -72,7 +76,7 @@ def test_other_samples_get_a_store_of_their_own(X):
         for data in (X, X[::-1].copy()):
             samples = device.samples(data, RBF(2.0))
             K = device.gram(RBF(2.0), samples, samples)
-            found = device.column_dot(RBF(2.0), samples, np.arange(10), np.ones((1, 10)))
+            found = device.column_dot(RBF(2.0), samples, samples, np.arange(10), np.ones((1, 10)))
             assert found == pytest.approx(product(K, np.arange(10), np.ones((1, 10))), abs=1e-10)
 
 
@@ -87,18 +91,20 @@ def test_kept_columns_get_longer_when_samples_follow(X, n_jobs):
         numbers = rng.permutation(N)
         first, more = numbers[:500], numbers[:600]
         some = everyone.take(first)
-        device.extend(kernel, everyone, some)  # not the first of everyone: an empty store
+        device.extend(kernel, everyone, some, some)  # not the first of everyone: an empty store
         coef = rng.normal(size=(2, 200))
-        assert device.column_dot(kernel, some, np.arange(200), coef) == pytest.approx(coef @ K[first[:200]][:, first])
+        assert device.column_dot(kernel, some, some, np.arange(200), coef) == pytest.approx(
+            coef @ K[first[:200]][:, first]
+        )
         longer = everyone.take(more)
-        device.extend(kernel, some, longer)
+        device.extend(kernel, some, longer, longer)
         assert device.kernel_evaluations == 200 * 600
-        found = device.column_dot(kernel, longer, np.arange(200), coef)
+        found = device.column_dot(kernel, longer, longer, np.arange(200), coef)
         assert found == pytest.approx(coef @ K[first[:200]][:, more])
         assert device.kernel_evaluations == 200 * 600  # nothing was computed again
         rows = np.arange(100, 600, 7)
         coef = rng.normal(size=(1, len(rows)))
-        assert device.column_dot(kernel, longer, rows, coef) == pytest.approx(coef @ K[more[rows]][:, more])
+        assert device.column_dot(kernel, longer, longer, rows, coef) == pytest.approx(coef @ K[more[rows]][:, more])
 
 
 def test_columns_that_cannot_get_longer_are_forgotten(X):
@@ -107,10 +113,10 @@ def test_columns_that_cannot_get_longer_are_forgotten(X):
         everyone = device.samples(X, kernel)
         K = device.gram(kernel, everyone, everyone)
         some, coef = everyone.take(np.arange(100)), np.ones((1, 50))
-        device.extend(kernel, everyone, some)
-        device.column_dot(kernel, some, np.arange(50), coef)
-        device.extend(kernel, some, everyone)
-        assert device.column_dot(kernel, everyone, np.arange(50), coef) == pytest.approx(coef @ K[:50])
+        device.extend(kernel, everyone, some, some)
+        device.column_dot(kernel, some, some, np.arange(50), coef)
+        device.extend(kernel, some, everyone, everyone)
+        assert device.column_dot(kernel, everyone, everyone, np.arange(50), coef) == pytest.approx(coef @ K[:50])
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 1])
@@ -122,7 +128,7 @@ def test_a_blocks_matrix_is_copied_from_kept_columns_where_it_can(X, share):
         samples = device.samples(X, kernel)
         block = np.arange(5, 305)
         kept = block[: int(share * len(block))]
-        device.column_dot(kernel, samples, kept, np.ones((1, len(kept))))
+        device.column_dot(kernel, samples, samples, kept, np.ones((1, len(kept))))
         columns = Columns(samples, block, kernel, len(block), device._store)
         columns.fill(lambda work, items: [work(item) for item in items])
         assert columns.storage[columns.slot] == pytest.approx(device.gram(kernel, samples, samples)[5:305, 5:305])
@@ -137,10 +143,11 @@ def test_features_that_are_zero_in_all_columns_are_left_out(X, kernel):
     device = CpuDevice(1, 1 << 30)
     with device.session():
         columns, others = device.samples(wide, kernel), device.samples(rows, kernel)
-        narrow_rows, narrow_columns = narrowed(others, columns)
+        features = used_features(columns)
+        narrow_rows, narrow_columns = narrow(others, features), narrow(columns, features)
         assert narrow_rows.X.shape == narrow_columns.X.shape == (N, 5)
         K = device.gram(kernel, others, columns)
         assert device.gram(kernel, narrow_rows, narrow_columns) == pytest.approx(K)
         assert device.kernel_dot(kernel, others, columns, np.ones((1, N))) == pytest.approx(K.sum(axis=1)[None])
         few = device.samples(X, kernel)
-        assert narrowed(few, few) == (few, few)  # nothing to leave out
+        assert used_features(few) is None  # nothing to leave out

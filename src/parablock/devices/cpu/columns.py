@@ -70,7 +70,7 @@ class Columns:
     def _is_kept(self, chosen: np.ndarray) -> np.ndarray:
         if self._store is None:
             return np.zeros(len(chosen), dtype=bool)
-        return self._store.slot[self._rows[chosen]] >= 0
+        return self._store.holds(self._rows[chosen])
 
     def _copying_nanoseconds(self) -> float:
         lines = np.count_nonzero(np.diff(self._rows * self.storage.itemsize // 64)) + 1

@@ -16,10 +16,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-from parablock.devices.base import BlockRule, BlockStep, Device, Samples
+from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
 from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
-from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrowed
+from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import ColumnStore
 from parablock.devices.cpu.tiles import TileMaker, panels, row_tiles, tiles
 from parablock.kernels import Kernel
@@ -70,7 +70,8 @@ class CpuDevice(Device):
 
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
-        rows, columns = narrowed(rows, columns)
+        features = used_features(columns)
+        rows, columns = narrow(rows, features), narrow(columns, features)
         weights = np.ascontiguousarray(coef.T, dtype=rows.dtype)
         out = np.zeros((len(rows), coef.shape[0]))
         ready: list[tuple[int, int, Any]] = []
@@ -89,39 +90,50 @@ class CpuDevice(Device):
         self.kernel_evaluations += len(rows) * len(columns)
         return np.ascontiguousarray(out.T)
 
-    def column_dot(self, kernel: Kernel, samples: Samples, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    def column_dot(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
         assert isinstance(samples, CpuSamples)
         if isinstance(samples, GivenSamples):  # is its own store
-            return self.kernel_dot(kernel, samples, samples.take(rows), coef)
-        if self._store is None or self._store.samples is not samples:
-            self._store = self._new_store(kernel, samples)
-        store = self._store
+            return self.kernel_dot(kernel, samples, sources.take(rows), coef)
+        store = self._store_of(kernel, samples, sources)
         kept, fresh, homeless = store.plan(rows)
+        columns = store.take(sources, rows[fresh])
         placed = np.concatenate((kept, fresh))
         places, weights = store.slot[rows[placed]], np.ascontiguousarray(coef[:, placed])
         out = np.zeros((len(coef), len(samples)))
-        # Columns are read from memory, which is faster in long stretches.
-        size = int(np.clip(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS))
 
         def chunk(start: int) -> None:
             stop = min(start + size, len(samples))
-            store.fill(rows[fresh], start, stop)
+            store.fill(columns, store.used - len(fresh), start, stop)
             store.dot(places, weights, start, stop, out)
 
+        size = self._chunk(samples)
         self._map(chunk, range(0, len(samples), size))
         self.kernel_evaluations += len(samples) * len(fresh)
         if len(homeless):
-            out += self.kernel_dot(kernel, samples, samples.take(rows[homeless]), coef[:, homeless])
+            out += self.kernel_dot(kernel, samples, sources.take(rows[homeless]), coef[:, homeless])
         return out
 
-    def extend(self, kernel: Kernel, samples: Samples, more: Samples) -> None:
+    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
+        assert isinstance(samples, CpuSamples)
+        if isinstance(samples, GivenSamples):
+            return
+        store, size = self._store_of(kernel, samples, sources), self._chunk(samples)
+        _, fresh, _ = store.plan(rows)
+        columns, place = store.take(sources, rows[fresh]), store.used - len(fresh)
+        starts = range(0, len(samples), size)
+        self._map(lambda start: store.fill(columns, place, start, min(start + size, len(samples))), starts)
+        self.kernel_evaluations += len(samples) * len(fresh)
+
+    def extend(self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows) -> None:
         assert isinstance(more, CpuSamples)
         store = self._store
         if store is not None and store.samples is samples and len(more) <= store.columns.shape[1]:
-            store.extend(more, self._map)
+            store.extend(more, sources, self._map)
             self.kernel_evaluations += store.used * (len(more) - len(samples))
         else:
-            self._store = self._new_store(kernel, more, room_to_grow=True)
+            self._store = self._new_store(kernel, more, sources, growth=0.25)
 
     def solve_blocks(
         self,
@@ -168,10 +180,20 @@ class CpuDevice(Device):
         self.kernel_evaluations += sum(evaluations for _, evaluations in solved)
         return [step for step, _ in solved]
 
-    def _new_store(self, kernel: Kernel, samples: CpuSamples, room_to_grow: bool = False) -> ColumnStore:
+    def _store_of(self, kernel: Kernel, samples: CpuSamples, sources: Rows) -> ColumnStore:
+        if self._store is None or self._store.samples is not samples:
+            self._store = self._new_store(kernel, samples, sources)
+        return self._store
+
+    def _new_store(self, kernel: Kernel, samples: CpuSamples, sources: Rows, growth: float = 0.0) -> ColumnStore:
         self._store = None  # gives its memory back first
-        length = len(samples) + (len(samples) // 4 if room_to_grow else 0)
-        return ColumnStore(samples, kernel, self.memory_limit // 2, length)
+        most, length = (int(len(rows) * (1.0 + growth)) for rows in (sources, samples))
+        return ColumnStore(samples, kernel, most, self.memory_limit // 2, length)
+
+    def _chunk(self, samples: CpuSamples) -> int:
+        """Samples that one task of a product with kept columns takes: those are read from memory, which is faster in
+        long stretches."""
+        return int(np.clip(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS))
 
     def _map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
         if self._pool is None:

@@ -218,18 +218,22 @@ def make_samples(X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> Cp
     return DenseSamples(np.ascontiguousarray(X), kernel.overlap)
 
 
-def narrowed(rows: CpuSamples, columns: CpuSamples) -> tuple[CpuSamples, CpuSamples]:
-    """Both without the features that are zero in all columns, which add nothing to any overlap: pixels at the border of
-    pictures, for instance, once the data is centred."""
-    if not (isinstance(rows, DenseSamples) and isinstance(columns, DenseSamples)):
-        return rows, columns
-    used = np.flatnonzero(columns.X.any(axis=0))
-    if len(used) >= (1.0 - _FEW_FEATURES) * columns.X.shape[1]:
-        return rows, columns
-    narrow = DenseSamples(np.ascontiguousarray(columns.X[:, used]), columns.kind, columns.self_overlap)
-    if rows is columns:
-        return narrow, narrow
-    return DenseSamples(np.ascontiguousarray(rows.X[:, used]), rows.kind, rows.self_overlap), narrow
+def used_features(samples: CpuSamples) -> np.ndarray | None:
+    """The features that are not zero in all of the samples: the others add nothing to their overlap with any sample.
+    Pixels at the border of pictures are such features, once the data is centred. None where it is nearly all of them.
+    """
+    if not isinstance(samples, DenseSamples):
+        return None
+    used = np.flatnonzero(samples.X.any(axis=0))
+    return used if len(used) < (1.0 - _FEW_FEATURES) * samples.X.shape[1] else None
+
+
+def narrow(samples: CpuSamples, features: np.ndarray | None) -> CpuSamples:
+    """The samples with the given features only; None means all."""
+    if features is None:
+        return samples
+    assert isinstance(samples, DenseSamples)
+    return DenseSamples(np.ascontiguousarray(samples.X[:, features]), samples.kind, samples.self_overlap)
 
 
 def _width(features: int, itemsize: int) -> int:

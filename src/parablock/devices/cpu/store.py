@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from parablock.devices.cpu.samples import CpuSamples, narrowed
+from parablock.devices.base import Rows
+from parablock.devices.cpu.samples import CpuSamples, narrow, used_features
 from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
@@ -20,45 +21,60 @@ _COLUMNS_AT_ONCE = 2048  # that one task makes longer
 
 
 class ColumnStore:
-    """Columns of the kernel matrix of one set of samples.
+    """Columns of the matrix of kernel values of some samples with numbered rows.
 
     Parameters
     ----------
     samples : CpuSamples
+        A column has one value for each.
     kernel : Kernel
+    most : int
+        Columns that may be asked for.
     room : int
         Bytes that the columns may take.
     length : int, optional
-        Rows for which there is to be room, if more than the samples: some may follow (`extended`).
+        Samples for which there is to be room, if more than these: some may follow (`extend`).
+
+    Attributes
+    ----------
+    slot : ndarray
+        Where the column of a row is, by the row's number; -1 for none.
+    used : int
+        How many columns are kept.
     """
 
-    def __init__(self, samples: CpuSamples, kernel: Kernel, room: int, length: int | None = None) -> None:
-        n = len(samples)
-        length = length or n
-        self.samples, self.kernel = samples, kernel
-        self._narrow, _ = narrowed(samples, samples)
+    def __init__(self, samples: CpuSamples, kernel: Kernel, most: int, room: int, length: int | None = None) -> None:
+        length = length or len(samples)
+        self.kernel = kernel
+        self._watch(samples)
         # Memory that is not written to yet costs nothing, so all of the room is asked for at once.
-        self.columns = np.empty((min(length, room // max(1, length * samples.dtype.itemsize)), length), samples.dtype)
-        self.slot = np.full(n, -1, dtype=np.int64)
+        capacity = min(most, room // max(1, length * samples.dtype.itemsize))
+        self.columns = np.empty((capacity, length), dtype=samples.dtype)
+        self.slot = np.full(0, -1, dtype=np.int64)
         self.used = 0
 
-    def extend(self, samples: CpuSamples, run: Run) -> None:
+    def _watch(self, samples: CpuSamples) -> None:
+        self.samples = samples
+        self._features = used_features(samples)
+        self._narrow = narrow(samples, self._features)
+
+    def extend(self, samples: CpuSamples, sources: Rows, run: Run) -> None:
         """Go on with samples that begin with the present ones and for which there is room."""
-        before, after = len(self.samples), len(samples)
+        before = len(self.samples)
+        self._watch(samples)
         owner = np.flatnonzero(self.slot >= 0)
         owner = owner[np.argsort(self.slot[owner])]
-        self.samples = samples
-        self._narrow, _ = narrowed(samples, samples)
-        self.slot = np.concatenate((self.slot, np.full(after - before, -1)))
 
         def lengthen(first: int) -> None:
             some = owner[first : first + _COLUMNS_AT_ONCE]
-            self.fill(some, before, after)
+            self.fill(self.take(sources, some), first, before, len(samples))
 
         run(lengthen, range(0, len(owner), _COLUMNS_AT_ONCE))
 
     def plan(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which of the rows are kept already, which get a place now, and which find none; as positions in `rows`."""
+        """Which of the rows have their columns kept already, which get a place now, and which find none; as positions
+        in `rows`. The places of new columns follow each other."""
+        self._number(rows)
         kept = np.flatnonzero(self.slot[rows] >= 0)
         missing = np.flatnonzero(self.slot[rows] < 0)
         fresh = missing[: len(self.columns) - self.used]
@@ -66,20 +82,33 @@ class ColumnStore:
         self.used += len(fresh)
         return kept, fresh, missing[len(fresh) :]
 
-    def fill(self, fresh: np.ndarray, start: int, stop: int) -> None:
-        """Compute the rows from start to stop of the given columns, whose places follow each other."""
-        if len(fresh):
-            place = self.slot[fresh[0]]
-            columns, everyone = self._narrow.take(fresh), self._narrow.take(slice(start, stop))
-            for top, bottom, first, last, tile in tiles(self.kernel, columns, everyone):
-                self.columns[place + top : place + bottom, start + first : start + last] = tile
+    def _number(self, rows: np.ndarray) -> None:
+        most = int(rows.max(initial=-1)) + 1
+        if most > len(self.slot):
+            self.slot = np.concatenate((self.slot, np.full(max(most, len(self.slot)) - len(self.slot), -1)))
+
+    def take(self, sources: Rows, rows: np.ndarray) -> CpuSamples:
+        """The rows whose columns are to be computed."""
+        samples = sources.take(rows)
+        assert isinstance(samples, CpuSamples)
+        return narrow(samples, self._features)
+
+    def fill(self, fresh: CpuSamples, place: int, start: int, stop: int) -> None:
+        """Compute the values from start to stop of new columns, whose places begin at the given one."""
+        for top, bottom, first, last, tile in tiles(self.kernel, fresh, self._narrow.take(slice(start, stop))):
+            self.columns[place + top : place + bottom, start + first : start + last] = tile
+
+    def holds(self, rows: np.ndarray) -> np.ndarray:
+        """Which of the rows have their columns kept."""
+        self._number(rows)
+        return self.slot[rows] >= 0
 
     def copy(self, columns: np.ndarray, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Copy the given rows of kept columns to the given places of out."""
+        """Copy the values at the given samples of kept columns to the given places of out."""
         _gather(self.columns, self.slot[columns], rows, out, places)
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        """Add the kept columns times coef (n_outputs, columns) to the rows from start to stop of out."""
+        """Add the kept columns times coef (n_outputs, columns) to the values from start to stop of out."""
         for output in range(len(coef)):
             _add_columns(self.columns, places, coef[output].astype(self.columns.dtype), start, stop, out[output])
 

@@ -1,0 +1,94 @@
+"""What ranks say to each other, with an eye on errors: nobody is left waiting for one that has failed."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Talk:
+    """Collective operations of one communicator. All ranks must call the same ones in the same order.
+
+    Attributes
+    ----------
+    rank, size : int
+    bytes_sent : int
+        By this rank so far: what it contributed, however the library routes it.
+    seconds_waiting : float
+        That this rank has spent in collective operations so far.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self.bytes_sent = 0
+        self.seconds_waiting = 0.0
+
+    def share(self, value: T) -> list[T]:
+        """The values of all ranks, by rank."""
+        if self.size == 1:
+            return [value]
+        data = np.frombuffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), dtype=np.uint8)
+        return [pickle.loads(part.tobytes()) for part in self.share_array(data)]
+
+    def share_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """One-dimensional arrays of all ranks, which may differ in length, by rank."""
+        if self.size == 1:
+            return [values]
+        started = time.perf_counter()
+        counts = self.comm.allgather(len(values))
+        everyones = np.empty(sum(counts), dtype=values.dtype)
+        self.comm.Allgatherv(np.ascontiguousarray(values), (everyones, counts))
+        self._count(values.nbytes, started)
+        return np.split(everyones, np.cumsum(counts)[:-1])
+
+    def add_up(self, values: np.ndarray, counts: list[int]) -> np.ndarray:
+        """This rank's stretch, of the given lengths by rank, of the sum of all ranks' arrays."""
+        started = time.perf_counter()
+        own = np.empty(counts[self.rank])
+        self.comm.Reduce_scatter(np.ascontiguousarray(values), own, recvcounts=counts)
+        self._count(values.nbytes - own.nbytes, started)
+        return own
+
+    def agree(self, value: T) -> T:
+        """The first rank's value."""
+        if self.size == 1:
+            return value
+        started = time.perf_counter()
+        agreed = self.comm.bcast(value, root=0)
+        self.seconds_waiting += time.perf_counter() - started
+        return agreed
+
+    def together(self, work: Callable[[], T]) -> list[T]:
+        """The results of a piece of work that every rank does for itself, by rank. An error of one rank is raised on
+        all, and so is a keyboard interrupt."""
+        try:
+            outcome: tuple[bool, Any] = True, work()
+        except (Exception, KeyboardInterrupt) as error:
+            outcome = False, (type(error).__name__, str(error))
+        outcomes = self.share(outcome)
+        failed = [(rank, value) for rank, (fine, value) in enumerate(outcomes) if not fine]
+        if failed:
+            raise _error(failed, self.size)
+        return [value for _, value in outcomes]
+
+    def _count(self, sent: int, started: float) -> None:
+        self.bytes_sent += sent
+        self.seconds_waiting += time.perf_counter() - started
+
+
+def _error(failed: list[tuple[int, tuple[str, str]]], size: int) -> BaseException:
+    """The error of the first rank that failed, of the same kind where that is one of Python's own."""
+    rank, (name, text) = failed[0]
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        kind, text = RuntimeError, f"{name}: {text}"
+    ranks = f"rank {rank}" if len(failed) == 1 else f"ranks {', '.join(str(rank) for rank, _ in failed)}"
+    return kind(text if size == 1 else f"On {ranks} of {size}: {text}")

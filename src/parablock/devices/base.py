@@ -157,9 +157,11 @@ class Device(ABC):
         """Columns that `column_dot` will probably be asked for soon: a device that keeps columns may get them now."""
 
     @abstractmethod
-    def extend(self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows) -> None:
-        """Take note that columns will be asked for of `more` from now on, to which still others may be added. Where
-        these are the given samples with some after them, columns that are kept get longer."""
+    def extend(
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+    ) -> None:
+        """Take note that columns will be asked for of `more` from now on, and later perhaps of `growth` times as many.
+        Where these are the given samples with some after them, kept columns of the useful rows get longer."""
 
     @abstractmethod
     def solve_blocks(

@@ -101,9 +101,10 @@ class Crew(ABC):
         """Fresh blocks of neighbours among the given rows."""
 
     @abstractmethod
-    def restricted(self, rows: np.ndarray, before: Crew) -> Crew:
-        """A crew over the given rows of this one, numbered anew, which takes over what the crew `before` keeps:
-        this one, or one that was restricted to the first of the rows."""
+    def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> Crew:
+        """A crew over the given rows of this one, numbered anew, which takes over what the crew `before` keeps for the
+        rows that are support vectors by now: this one, or one that was restricted to the first of the rows. It should
+        have room to be extended to so many rows."""
 
     def agree(self, value: T) -> T:
         """The same value for everyone: that of the first machine. What decides about the next step must be agreed on,

@@ -59,8 +59,8 @@ class LocalCrew(Crew):
     ) -> list[np.ndarray]:
         return partitioner.regroup(self.device, self.kernel, self.samples, rows, n_blocks, rng)
 
-    def restricted(self, rows: np.ndarray, before: Crew) -> LocalCrew:
+    def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> LocalCrew:
         assert isinstance(before, LocalCrew)
         samples = self.samples.take(rows)
-        self.device.extend(self.kernel, before.samples, samples, samples)
+        self.device.extend(self.kernel, before.samples, samples, samples, support, room / max(1, len(rows)))
         return LocalCrew(self.device, self.kernel, samples)

@@ -217,7 +217,7 @@ class MPICrew(Crew):
         again = rows.ordered(order) if isinstance(rows, ShardedRows) else rows.take(order)
         return MPICrew(self.device, self.kernel, self.talk, again, self.exchange)
 
-    def restricted(self, rows: np.ndarray, before: Crew) -> MPICrew:
+    def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> MPICrew:
         assert isinstance(before, MPICrew)
         crew = MPICrew(self.device, self.kernel, self.talk, self.all_rows, self.exchange, self.numbers[rows])
         if before is not self:
@@ -228,7 +228,8 @@ class MPICrew(Crew):
             crew = MPICrew(
                 self.device, self.kernel, self.talk, self.all_rows, self.exchange, self.numbers[rows], targets
             )
-        self.device.extend(self.kernel, before.samples, crew.samples, crew.rows)
+        growth = room / max(1, len(rows))
+        self.device.extend(self.kernel, before.samples, crew.samples, crew.rows, support, growth)
         return crew
 
     # --------------------------------------------------------------------------------------------- an iteration
@@ -279,8 +280,11 @@ class MPICrew(Crew):
         return [np.bincount(owner, minlength=self.talk.size) for owner in owners]
 
     def _travelling(self, blocks: Sequence[np.ndarray], rank: np.ndarray) -> np.ndarray:
-        """Rows of blocks that are solved on another rank than theirs."""
+        """Rows of blocks that are solved on another rank than theirs; all of them where ranks without a block get ready
+        for the product meanwhile."""
         assert isinstance(self.all_rows, ShardedRows)
+        if len(blocks) < self.talk.size:
+            return np.concatenate(blocks)
         rows = [
             block[self.all_rows.owner(self.numbers[block]) != solver]
             for block, solver in zip(blocks, rank, strict=True)

@@ -27,7 +27,7 @@ from parablock.solver.block_solvers import BlockSolver
 from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
 from parablock.solver.schedule import Plan, Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import EARLY, Part, leave_to_rest, state_of_all, wake
+from parablock.solver.watching import EARLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
 
 CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
     "converged",
@@ -166,6 +166,7 @@ class _Run:
         self.history: list[Record] = []
         self.local: LocalStep | None = None
         self.idle = 0
+        self._sampled = False
         self._early_goal = EARLY * state.violation
 
     def within_limits(self) -> bool:
@@ -190,6 +191,7 @@ class _Run:
             self.local = LocalStep(self.state.coef, steps)
         if self.options.rest and self.state.iteration == 0:
             self.part, self.state, steps = leave_to_rest(self.part, self.state, steps)
+            self._sampled = plan.active < self.whole.problem.n
         iteration = advance(self.part, self.options, self.state, steps)
         self.state = iteration.state
         self.schedule.learn(plan, iteration.beta)
@@ -204,7 +206,13 @@ class _Run:
         )
 
     def check(self) -> None:
-        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do."""
+        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do, or if only a
+        sample was watched."""
+        if self._sampled:
+            self.part, self.state = wake_everyone(self.whole, self.part, self.state)
+            self._sampled, self._early_goal, self.idle = False, 0.0, 0
+            self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
+            return
         state = self.whole_state()
         if self.whole.crew.agree(state.violation <= self.options.tol):
             self.part, self.state = self.whole, state

@@ -28,6 +28,9 @@ NEAR, ENOUGH = 0.25, 0.2
 # The first check comes early, when the violation has fallen to this share of the first one: by then decisions are
 # nearly what they will be, and rows that were wrongly left to rest have missed little.
 EARLY = 0.5
+# A sample from which training starts is watched alone until then, if it is no more than this share of the rows.
+SMALL_SAMPLE = 0.3
+_GROWTH = 1.25  # room for rows that wake up
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,10 @@ class Part:
     crew: Crew
     partitioner: Partitioner
 
-    def take(self, rows: np.ndarray, before: Part) -> Part:
-        """The given rows, of which `before` may have the first."""
-        crew = self.crew.restricted(rows, before.crew)
+    def take(self, rows: np.ndarray, before: Part, support: np.ndarray, room: int) -> Part:
+        """The given rows, of which `before` may have the first, and among these support vectors; later there may be
+        more rows."""
+        crew = self.crew.restricted(rows, before.crew, support, room)
         return Part(rows, self.problem.take(rows), crew, self.partitioner.restricted(rows))
 
     def regroup(self, rows: np.ndarray, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -59,21 +63,30 @@ class Part:
 def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tuple[Part, State, Sequence[BlockStep]]:
     """After the blocks of the first iteration: the rows to watch, and what concerns them of the state and the steps.
 
-    All of them, unless every row has its block, and enough rows neither moved in it nor came near to.
+    Where training starts from a small sample of the rows, that sample. Otherwise those that moved in their block or
+    came near to; but all of them, if nearly all did.
     """
-    far = -NEAR * state.violation
-    watched = [step.step.any(axis=0) | (np.fmax.reduce(step.wish, axis=0) > far) for step in steps]
-    rows = np.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])
     n = whole.problem.n
-    everyone_asked = sum(len(step.rows) for step in steps) == n and len(steps) > 1
-    if not everyone_asked or state.coef.any() or len(rows) > (1.0 - ENOUGH) * n:
+    if state.coef.any():
+        return whole, state, steps
+    asked = sum(len(step.rows) for step in steps)
+    if asked < n:
+        if asked > SMALL_SAMPLE * n:
+            return whole, state, steps
+        watched, room = [np.ones(len(step.rows), dtype=bool) for step in steps], n
+    else:
+        far = -NEAR * state.violation
+        watched = [step.step.any(axis=0) | (np.fmax.reduce(step.wish, axis=0) > far) for step in steps]
+        room = int(_GROWTH * sum(int(those.sum()) for those in watched))
+    rows = np.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])
+    if len(steps) == 1 or len(rows) > (1.0 - ENOUGH) * n:
         return whole, state, steps
     starts = np.cumsum([0] + [int(those.sum()) for those in watched])
     shorter = [
         replace(step, rows=np.arange(start, stop), step=step.step[:, those], wish=step.wish[:, those])
         for step, those, start, stop in zip(steps, watched, starts[:-1], starts[1:], strict=True)
     ]
-    part = whole.take(rows, whole)
+    part = whole.take(rows, whole, support=rows[:0], room=room)
     return part, _state_of(part, state), shorter
 
 
@@ -84,8 +97,9 @@ def state_of_all(whole: Part, part: Part, state: State) -> State:
     coef, decision = np.zeros_like(whole.problem.target), np.empty_like(whole.problem.target)
     coef[:, part.rows], decision[:, part.rows] = state.coef, state.decision
     resting = np.setdiff1d(np.arange(whole.problem.n), part.rows)
-    support = np.flatnonzero(coef.any(axis=0))
-    decision[:, resting] = whole.crew.decision(resting, support, coef[:, support])
+    if len(resting):
+        support = np.flatnonzero(coef.any(axis=0))
+        decision[:, resting] = whole.crew.decision(resting, support, coef[:, support])
     return replace(State.at(whole.problem, coef, decision), iteration=state.iteration)
 
 
@@ -98,8 +112,23 @@ def wake(whole: Part, part: Part, state: State, near: float) -> tuple[Part, Stat
             moving |= wish > -near
             moving[wish.argmax()] = True  # whatever the bias
     moving[part.rows] = False
-    part = whole.take(np.concatenate((part.rows, whole.crew.agree(np.flatnonzero(moving)))), part)
+    rows = np.concatenate((part.rows, whole.crew.agree(np.flatnonzero(moving))))
+    support = np.flatnonzero(state.coef[:, part.rows].any(axis=0))
+    part = whole.take(rows, part, support, room=int(_GROWTH * len(rows)))
     return part, _state_of(part, state)
+
+
+def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:
+    """From the state of a part: watch all rows from now on. Unlike `wake` it needs no decisions of the others: the kept
+    columns of the support vectors get as long as they must be, and give them."""
+    assert part.rows is not None
+    rows = np.concatenate((part.rows, np.setdiff1d(np.arange(whole.problem.n), part.rows)))
+    support = np.flatnonzero(state.coef.any(axis=0))
+    everyone = whole.take(rows, part, support, room=len(rows))
+    coef = np.zeros_like(whole.problem.target)
+    coef[:, : len(part.rows)] = state.coef
+    decision = everyone.crew.product(support, coef[:, support])
+    return everyone, replace(State.at(everyone.problem, coef, decision), iteration=state.iteration)
 
 
 def _state_of(part: Part, state: State) -> State:

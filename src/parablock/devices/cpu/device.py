@@ -21,12 +21,13 @@ from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import ColumnStore
-from parablock.devices.cpu.tiles import TileMaker, panels, row_tiles, tiles
+from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
 T = TypeVar("T")
-_CHUNK_ROWS = 2048  # rows that one task of a kernel product takes
+_CHUNK_ROWS = 2048  # the most rows that one task of a kernel product takes
+_TASKS_A_THREAD = 8  # at least, so that none of them waits long for the last
 _PANELS_AT_ONCE = 64  # panels kept ready at a time: a bound on the memory of sparse ones
 
 
@@ -76,16 +77,18 @@ class CpuDevice(Device):
         out = np.zeros((len(rows), coef.shape[0]))
         ready: list[tuple[int, int, Any]] = []
 
+        size = _stretch(len(rows) // (_TASKS_A_THREAD * self.n_threads), TILE_ROWS, _CHUNK_ROWS)
+
         def chunk(start: int) -> None:
             maker = TileMaker(kernel, rows, columns)
-            for top, bottom in row_tiles(start, min(start + _CHUNK_ROWS, len(rows))):
+            for top, bottom in row_tiles(start, min(start + size, len(rows))):
                 for first, last, panel in ready:
                     out[top:bottom] += maker.tile(top, bottom, first, last, panel) @ weights[first:last]
 
         for panel in panels(columns):
             ready.append(panel)
             if len(ready) == _PANELS_AT_ONCE or panel[1] == len(columns):
-                self._map(chunk, range(0, len(rows), _CHUNK_ROWS))
+                self._map(chunk, range(0, len(rows), size))
                 ready.clear()
         self.kernel_evaluations += len(rows) * len(columns)
         return np.ascontiguousarray(out.T)
@@ -126,14 +129,17 @@ class CpuDevice(Device):
         self._map(lambda start: store.fill(columns, place, start, min(start + size, len(samples))), starts)
         self.kernel_evaluations += len(samples) * len(fresh)
 
-    def extend(self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows) -> None:
+    def extend(
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+    ) -> None:
         assert isinstance(more, CpuSamples)
         store = self._store
         if store is not None and store.samples is samples and len(more) <= store.columns.shape[1]:
+            store.keep_only(useful)
             store.extend(more, sources, self._map)
             self.kernel_evaluations += store.used * (len(more) - len(samples))
         else:
-            self._store = self._new_store(kernel, more, sources, growth=0.25)
+            self._store = self._new_store(kernel, more, sources, growth)
 
     def solve_blocks(
         self,
@@ -185,15 +191,15 @@ class CpuDevice(Device):
             self._store = self._new_store(kernel, samples, sources)
         return self._store
 
-    def _new_store(self, kernel: Kernel, samples: CpuSamples, sources: Rows, growth: float = 0.0) -> ColumnStore:
+    def _new_store(self, kernel: Kernel, samples: CpuSamples, sources: Rows, growth: float = 1.0) -> ColumnStore:
         self._store = None  # gives its memory back first
-        most, length = (int(len(rows) * (1.0 + growth)) for rows in (sources, samples))
+        most, length = (int(len(rows) * growth) for rows in (sources, samples))
         return ColumnStore(samples, kernel, most, self.memory_limit // 2, length)
 
     def _chunk(self, samples: CpuSamples) -> int:
         """Samples that one task of a product with kept columns takes: those are read from memory, which is faster in
         long stretches."""
-        return int(np.clip(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS))
+        return _stretch(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS)
 
     def _map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
         if self._pool is None:
@@ -205,6 +211,12 @@ class CpuDevice(Device):
             for future in futures:
                 future.cancel()
             raise
+
+
+def _stretch(length: int, least: int, most: int) -> int:
+    """A multiple of the least that is about as long: so tiles are the same ones however many threads there are, and with
+    them the last digits of every sum."""
+    return min(most, max(1, -(-length // least)) * least)
 
 
 def _one_by_one(work: Callable[[int], T], items: Iterable[int]) -> list[T]:

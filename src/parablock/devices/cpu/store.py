@@ -18,6 +18,7 @@ from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
 _COLUMNS_AT_ONCE = 2048  # that one task makes longer
+_FEW_TO_FORGET = 0.75  # to move the others together is not worth it when so many stay
 
 
 class ColumnStore:
@@ -70,6 +71,19 @@ class ColumnStore:
             self.fill(self.take(sources, some), first, before, len(samples))
 
         run(lengthen, range(0, len(owner), _COLUMNS_AT_ONCE))
+
+    def keep_only(self, rows: np.ndarray) -> None:
+        """Forget the columns of all other rows, if they are many."""
+        places = np.sort(self.slot[rows[self.holds(rows)]])
+        if len(places) > _FEW_TO_FORGET * self.used:
+            return
+        owner = np.empty(self.used, dtype=np.int64)
+        held = np.flatnonzero(self.slot >= 0)
+        owner[self.slot[held]] = held
+        _close_ranks(self.columns, places, len(self.samples))
+        self.slot[:] = -1
+        self.slot[owner[places]] = np.arange(len(places))
+        self.used = len(places)
 
     def plan(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which of the rows have their columns kept already, which get a place now, and which find none; as positions
@@ -136,3 +150,11 @@ def _gather(columns: Any, slots: Any, rows: Any, out: Any, places: Any) -> None:
         source, target = columns[slots[c]], out[places[c]]
         for i in range(len(rows)):
             target[i] = source[rows[i]]
+
+
+@njit(cache=True, nogil=True)
+def _close_ranks(columns: Any, places: Any, length: int) -> None:
+    """Move the columns at the given places, in rising order, to the front."""
+    for c in range(len(places)):
+        if places[c] != c:
+            columns[c, :length] = columns[places[c], :length]

@@ -10,7 +10,7 @@ from parablock.estimators import (
     KernelSVR,
 )
 from parablock.losses import Loss
-from parablock.monitor import announce_compilation
+from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
@@ -20,6 +20,8 @@ announce_compilation()
 
 __all__ = [
     "BlockSolver",
+    "Checkpoint",
+    "CheckpointError",
     "KernelClassifier",
     "KernelLogisticRegression",
     "KernelQuantileRegressor",

@@ -9,7 +9,11 @@ minimise     Algorithm 1                                        (section 4)
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +22,11 @@ import scipy.sparse as sp
 
 from parablock.devices import DEVICES, Device
 from parablock.devices.memory import memory_bytes
-from parablock.engines import Engine, Shard, make_engine
+from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
 from parablock.losses import Loss
-from parablock.monitor import Progress
+from parablock.monitor import Checkpoint, CheckpointError, Progress
+from parablock.monitor.checkpoint import Keeper, Snapshot, read
 from parablock.partition import Partition, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
@@ -45,6 +50,7 @@ _BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
 _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
+_FINGERPRINT_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Settings:
     engine: str | Engine = "local"
     n_jobs: int | None = None
     memory_limit: Any = None
+    checkpoint: Any = None
+    resume: bool | str = False
     verbose: int = 0
 
     def make_device(self) -> Device:
@@ -107,13 +115,11 @@ class Trained:
         The first blocks.
     centre : ndarray or None
         What was subtracted from the data.
-    kernel_evaluations : int
     """
 
     solution: Solution
     partition: Partition
     centre: np.ndarray | None
-    kernel_evaluations: int
 
 
 def train(
@@ -154,16 +160,19 @@ def train(
         ordered, coef = problem.take(order), coef[:, order]
         used = np.flatnonzero(coef.any(axis=0))
         decision = crew.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
-        solution = minimise(
-            Part(None, ordered, crew, partitioner.restricted(order)),
-            _schedule(problem, settings, partition, rng),
-            options,
-            State.at(ordered, coef, decision),
-            rng,
-            started,
-            progress.iteration,
-        )
-        return Trained(solution.put_back(order), partition, centre, crew.kernel_evaluations())
+        with _keeping(settings, crew, kernel, problem, X, order) as (keeper, snapshot):
+            solution = minimise(
+                Part(None, ordered, crew, partitioner.restricted(order)),
+                _schedule(problem, settings, partition, rng),
+                options,
+                State.at(ordered, coef, decision),
+                rng,
+                started,
+                progress.iteration if crew.is_first else lambda record: None,
+                keeper,
+                snapshot,
+            )
+        return Trained(solution.put_back(order), partition, centre)
 
 
 def solve(
@@ -219,6 +228,51 @@ def _schedule(problem: Problem, settings: Settings, partition: Partition, rng: n
             most_blocks=_WIDE_KERNEL_BLOCKS if wide else None,
         )
     return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
+
+
+@contextmanager
+def _keeping(
+    settings: Settings, crew: Crew, kernel: Kernel, problem: Problem, X: Any, order: np.ndarray
+) -> Iterator[tuple[Keeper | None, Snapshot | None]]:
+    """What writes checkpoints, and the one to go on from."""
+    if settings.checkpoint is None:
+        if settings.resume is True:
+            raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
+        yield None, None
+        return
+    checkpoint = settings.checkpoint if isinstance(settings.checkpoint, Checkpoint) else Checkpoint(settings.checkpoint)
+    fingerprint = _fingerprint(kernel, problem, X)
+    keeper = Keeper(checkpoint, fingerprint, order, writes=crew.is_first)
+    snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint))
+    with keeper.listening():
+        yield keeper, None if snapshot is None else snapshot.taken(order)
+
+
+def _earlier(checkpoint: Checkpoint, resume: bool | str, fingerprint: str) -> Snapshot | None:
+    there = os.path.exists(checkpoint.path)
+    if there and not resume:
+        raise CheckpointError(
+            f"The checkpoint {os.fspath(checkpoint.path)!r} exists and would be overwritten. Set resume=True to go on "
+            "from it, choose another path, or remove it."
+        )
+    if resume == "auto" and not there:
+        return None
+    return read(checkpoint.path, fingerprint) if resume else None
+
+
+def _fingerprint(kernel: Kernel, problem: Problem, X: Any) -> str:
+    """What tells one problem from another; of the data some rows."""
+    digest = hashlib.sha256()
+    parameters = {name: getattr(value, "__qualname__", value) for name, value in vars(kernel).items()}
+    digest.update(repr((type(kernel).__qualname__, sorted(parameters.items()))).encode())
+    digest.update(repr((type(problem.loss).__qualname__, problem.loss.parameter, problem.intercept)).encode())
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.intp))
+    some = X[rows]
+    features = (some.data, some.indices, some.indptr) if sp.issparse(some) else (some,)
+    for part in (problem.target, problem.weight, *features):
+        digest.update(str(part.shape).encode())
+        digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+    return digest.hexdigest()
 
 
 def _mean(X: Any) -> np.ndarray | None:

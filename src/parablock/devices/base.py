@@ -64,6 +64,8 @@ class BlockRule:
     ----------
     outputs : sequence of int
         Which outputs are solved; the others stay.
+    of_block : sequence of sequences of int, optional
+        The same for each block, where they differ.
     choice : {"greedy", "random", "cyclic"}
     pairs : bool
         Whether variables move in pairs that keep the block's sum.
@@ -84,6 +86,10 @@ class BlockRule:
     max_updates: int | None
     seed: int
     wishes: bool = True
+    of_block: Sequence[Sequence[int]] | None = None
+
+    def outputs_of(self, block: int) -> Sequence[int]:
+        return self.outputs if self.of_block is None else self.of_block[block]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,24 @@ from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What all machines together have done so far.
+
+    Attributes
+    ----------
+    kernel_evaluations : int
+        Kernel values computed.
+    bytes_sent : int
+    seconds_waiting : float
+        That a machine spent in operations that need all of them, on average.
+    """
+
+    kernel_evaluations: int = 0
+    bytes_sent: int = 0
+    seconds_waiting: float = 0.0
 
 
 class Engine(ABC):
@@ -47,18 +66,15 @@ class Crew(ABC):
 
     Attributes
     ----------
-    bytes_sent : int
-        By everyone so far.
-    seconds_waiting : float
-        That this machine has waited for others so far.
+    is_first : bool
+        Whether this machine is the one that writes files and progress.
     """
 
-    bytes_sent: int = 0
-    seconds_waiting: float = 0.0
+    is_first: bool = True
 
     @abstractmethod
-    def kernel_evaluations(self) -> int:
-        """Kernel values computed so far by everyone."""
+    def counts(self) -> Counts:
+        """What has been counted so far."""
 
     @abstractmethod
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
@@ -110,6 +126,10 @@ class Crew(ABC):
         """The same value for everyone: that of the first machine. What decides about the next step must be agreed on,
         because the last digits of sums may differ between machines."""
         return value
+
+    def from_first(self, work: Callable[[], T]) -> T:
+        """The result of something that only the first machine does; its error is everyone's."""
+        return work()
 
     def anyone(self, value: bool) -> bool:
         """Whether it is so on any machine."""

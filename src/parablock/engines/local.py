@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
-from parablock.engines.base import Crew, Engine
+from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.kernels import Kernel
 from parablock.partition import Partition, Partitioner
@@ -26,8 +26,8 @@ class LocalCrew(Crew):
     def __init__(self, device: Device, kernel: Kernel, samples: Samples) -> None:
         self.device, self.kernel, self.samples = device, kernel, samples
 
-    def kernel_evaluations(self) -> int:
-        return self.device.kernel_evaluations
+    def counts(self) -> Counts:
+        return Counts(self.device.kernel_evaluations)
 
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         refuse_nonsense(self.device, self.kernel, self.samples, rng)

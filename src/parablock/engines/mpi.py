@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from joblib import cpu_count
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
-from parablock.engines.base import Crew, Engine
+from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
@@ -162,7 +162,6 @@ class MPICrew(Crew):
         self.targets = self._divided(np.arange(len(self.numbers))) if targets is None else targets
         self.samples = self.rows.take(self.targets[talk.rank])
         self._everyone: Samples | None = None
-        self._evaluations = 0
 
     def _divided(self, rows: np.ndarray) -> list[np.ndarray]:
         """The given rows, divided among the ranks that compute their products."""
@@ -176,18 +175,20 @@ class MPICrew(Crew):
             self.all_rows.bring(self.numbers[rows])
 
     @property
-    def bytes_sent(self) -> int:  # type: ignore[override]
-        return self.talk.bytes_sent
+    def is_first(self) -> bool:  # type: ignore[override]
+        return self.talk.rank == 0
 
-    @property
-    def seconds_waiting(self) -> float:  # type: ignore[override]
-        return self.talk.seconds_waiting
-
-    def kernel_evaluations(self) -> int:
-        return sum(self.talk.share(self.device.kernel_evaluations))
+    def counts(self) -> Counts:
+        own = self.device.kernel_evaluations, self.talk.bytes_sent, self.talk.seconds_waiting
+        evaluations, sent, waiting = zip(*self.talk.share(own), strict=True)
+        return Counts(sum(evaluations), sum(sent), sum(waiting) / self.talk.size)
 
     def agree(self, value: T) -> T:
         return self.talk.agree(value)
+
+    def from_first(self, work: Callable[[], T]) -> T:
+        results = self.talk.together(lambda: work() if self.is_first else None)
+        return results[0]  # type: ignore[return-value]
 
     def anyone(self, value: bool) -> bool:
         return any(self.talk.share(value))
@@ -245,7 +246,10 @@ class MPICrew(Crew):
         rank = assigned(blocks, self._homes(blocks), self.talk.size)
         if isinstance(self.all_rows, ShardedRows):
             self._bring(self._travelling(blocks, rank))
-        mine = [block for block, solver in zip(blocks, rank, strict=True) if solver == self.talk.rank]
+        chosen = np.flatnonzero(rank == self.talk.rank).tolist()
+        mine = [blocks[number] for number in chosen]
+        if rule.of_block is not None:
+            rule = replace(rule, of_block=[rule.of_block[number] for number in chosen])
         steps = self.talk.together(lambda: self._solve_mine(problem, point, mine, rule, keep, blocks))
         everyones = [iter(part) for part in steps]
         return [next(everyones[solver]) for solver in rank]

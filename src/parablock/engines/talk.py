@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from parablock.monitor import CheckpointError
+
 T = TypeVar("T")
 
 
@@ -87,7 +89,7 @@ class Talk:
 def _error(failed: list[tuple[int, tuple[str, str]]], size: int) -> BaseException:
     """The error of the first rank that failed, of the same kind where that is one of Python's own."""
     rank, (name, text) = failed[0]
-    kind = getattr(builtins, name, None)
+    kind = CheckpointError if name == "CheckpointError" else getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         kind, text = RuntimeError, f"{name}: {text}"
     ranks = f"rank {rank}" if len(failed) == 1 else f"ranks {', '.join(str(rank) for rank, _ in failed)}"

@@ -38,12 +38,18 @@ prediction : {"global", "local"}, default="global"
     "local" predicts with the model of the nearest block (needs ``regroup=False``).
 device : {"cpu"}, default="cpu"
     What computes.
-engine : {"local"}, default="local"
-    Which machines take part.
+engine : {"local", "mpi"} or Engine, default="local"
+    Which machines take part: this one, or the processes that mpiexec started (`parablock.engines.MPIEngine` has
+    options).
 n_jobs : int or None, default=None
     Threads; None and -1 mean all cores.
 memory_limit : int, str or None, default=None
     Memory for kernel values, in bytes or as "500MB" or "2GB"; None takes half of what is free, at most 4 GB.
+checkpoint : str, path, Checkpoint or None, default=None
+    File in which training leaves how far it got, every ten minutes (`parablock.Checkpoint` has options) and when the
+    process is asked to terminate (SIGTERM).
+resume : bool or "auto", default=False
+    Go on from that file; "auto" starts from the beginning where there is none.
 warm_start : bool, default=False
     Start from the last fit's coefficients, also when parameters such as C have changed since.
 verbose : int, default=0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from parablock.devices import DEVICES
 from parablock.engines import ENGINES, Engine, Shard, make_engine, moments
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
+from parablock.monitor import Checkpoint
 from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
@@ -53,6 +55,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         "engine": [StrOptions(set(ENGINES)), Engine],
         "n_jobs": [Integral, None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
+        "checkpoint": [str, os.PathLike, Checkpoint, None],
+        "resume": ["boolean", StrOptions({"auto"})],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -157,7 +161,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
     def _settings(self, partition: Any) -> Settings:
         names = (
             "tol", "max_iter", "n_blocks", "block_solver", "line_search", "regroup", "device", "engine", "n_jobs",
-            "memory_limit",
+            "memory_limit", "checkpoint", "resume",
         )  # fmt: skip
         return Settings(partition=partition, verbose=int(self.verbose), **{name: getattr(self, name) for name in names})
 
@@ -193,7 +197,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self.dual_objective_ = -solution.state.objective
         self.duality_gap_ = solution.state.duality_gap
         self.violation_ = solution.state.violation
-        self.kernel_evaluations_ = trained.kernel_evaluations
+        self.kernel_evaluations_ = solution.kernel_evaluations
         self.partition_ = trained.partition
 
     def _warn(self, solution: Solution) -> None:

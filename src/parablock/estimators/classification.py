@@ -143,9 +143,11 @@ class KernelSVC(KernelClassifier):
         regroup: bool = True,
         prediction: str = "global",
         device: str = "cpu",
-        engine: str = "local",
+        engine: Any = "local",
         n_jobs: int | None = None,
         memory_limit: Any = None,
+        checkpoint: Any = None,
+        resume: Any = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -170,6 +172,8 @@ class KernelSVC(KernelClassifier):
         self.engine = engine
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
@@ -227,9 +231,11 @@ class KernelLogisticRegression(KernelClassifier):
         regroup: bool = True,
         prediction: str = "global",
         device: str = "cpu",
-        engine: str = "local",
+        engine: Any = "local",
         n_jobs: int | None = None,
         memory_limit: Any = None,
+        checkpoint: Any = None,
+        resume: Any = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -253,6 +259,8 @@ class KernelLogisticRegression(KernelClassifier):
         self.engine = engine
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state

@@ -106,9 +106,11 @@ class KernelSVR(KernelRegressor):
         regroup: bool = True,
         prediction: str = "global",
         device: str = "cpu",
-        engine: str = "local",
+        engine: Any = "local",
         n_jobs: int | None = None,
         memory_limit: Any = None,
+        checkpoint: Any = None,
+        resume: Any = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -132,6 +134,8 @@ class KernelSVR(KernelRegressor):
         self.engine = engine
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
@@ -185,9 +189,11 @@ class KernelRidge(KernelRegressor):
         regroup: bool = True,
         prediction: str = "global",
         device: str = "cpu",
-        engine: str = "local",
+        engine: Any = "local",
         n_jobs: int | None = None,
         memory_limit: Any = None,
+        checkpoint: Any = None,
+        resume: Any = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -210,6 +216,8 @@ class KernelRidge(KernelRegressor):
         self.engine = engine
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
@@ -270,9 +278,11 @@ class KernelQuantileRegressor(KernelRegressor):
         regroup: bool = True,
         prediction: str = "global",
         device: str = "cpu",
-        engine: str = "local",
+        engine: Any = "local",
         n_jobs: int | None = None,
         memory_limit: Any = None,
+        checkpoint: Any = None,
+        resume: Any = False,
         warm_start: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -296,6 +306,8 @@ class KernelQuantileRegressor(KernelRegressor):
         self.engine = engine
         self.n_jobs = n_jobs
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state

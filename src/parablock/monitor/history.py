@@ -39,6 +39,10 @@ class Record:
         Rows whose decisions are kept up to date; the others rest, and their coefficients are zero.
     kernel_evaluations : int
         Kernel values computed since the start of the fit.
+    bytes_sent : int
+        By all machines in this iteration.
+    seconds_waiting : float
+        That a machine waited for others in this iteration, on average; sending takes part of it.
     """
 
     iteration: int
@@ -54,6 +58,8 @@ class Record:
     updates: int
     watched: int
     kernel_evaluations: int
+    bytes_sent: int = 0
+    seconds_waiting: float = 0.0
 
     @property
     def relative_gap(self) -> float:

@@ -1,7 +1,8 @@
 """Algorithm 1 of the paper: the outer loop, its schedule, block solvers and line search."""
 
 from parablock.solver.block_solvers import CHOICES, BlockSolver
-from parablock.solver.pbm import LocalStep, Options, Solution, minimise
+from parablock.solver.iteration import Options
+from parablock.solver.pbm import LocalStep, Solution, minimise
 from parablock.solver.schedule import FixedSchedule, RegroupedSchedule, Schedule
 from parablock.solver.state import State
 from parablock.solver.watching import Part

@@ -14,6 +14,7 @@ Several outputs share blocks and kernel values; each has its own direction and s
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,48 +22,23 @@ from typing import Any
 
 import numpy as np
 
-from parablock.devices.base import BlockRule, BlockStep
+from parablock.devices.base import BlockStep
+from parablock.engines.base import Counts
 from parablock.monitor import Record
-from parablock.solver.block_solvers import BlockSolver
-from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
-from parablock.solver.schedule import Plan, Schedule
+from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
+from parablock.solver.iteration import Options, advance, solve
+from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
 from parablock.solver.watching import EARLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
 
+logger = logging.getLogger("parablock")
 CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
     "converged",
     "out of iterations",
     "stalled",
     "interrupted",
 )
-_UNBOUNDED = 1e100  # no coefficient of a problem with a minimum gets there
 _IDLE_ITERATIONS = 4  # without any change of any output: two rounds of blocks and bridge
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run.
-
-    Attributes
-    ----------
-    tol : float
-        Largest violation of the optimality conditions to stop at.
-    max_iter : int
-        Most outer iterations.
-    block_solver : BlockSolver
-    line_search : {"exact", "armijo"}
-    remember : bool
-        Whether the last step serves as a second search direction. The paper's algorithm has none.
-    rest : bool
-        Whether rows that are far from moving may rest (`solver.watching`). In the paper's algorithm all are watched.
-    """
-
-    tol: float
-    max_iter: int
-    block_solver: BlockSolver
-    line_search: str
-    remember: bool
-    rest: bool
 
 
 @dataclass(frozen=True)
@@ -88,6 +64,7 @@ class Solution:
     state : State
     history : list of Record
     reason : {"converged", "out of iterations", "stalled", "interrupted"}
+    kernel_evaluations : int
     local : LocalStep or None
         Of the last iteration over the fixed partition.
     """
@@ -95,6 +72,7 @@ class Solution:
     state: State
     history: list[Record]
     reason: str
+    kernel_evaluations: int
     local: LocalStep | None
 
     def put_back(self, order: np.ndarray) -> Solution:
@@ -111,12 +89,17 @@ def minimise(
     rng: np.random.Generator,
     started: float,
     on_iteration: Callable[[Record], None] = lambda record: None,
+    keeper: Keeper | None = None,
+    snapshot: Snapshot | None = None,
 ) -> Solution:
-    """Run Algorithm 1 on the whole of a problem from the given state.
+    """Run Algorithm 1 on the whole of a problem from the given state, or go on from a snapshot of an earlier run.
 
-    A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count.
+    A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count. A keeper
+    writes checkpoints; when the process is asked to terminate, a last one is written before SystemExit is raised.
     """
-    run = _Run(whole, schedule, options, state, rng, started, on_iteration)
+    run = _Run(whole, schedule, options, state, rng, started, on_iteration, keeper)
+    if snapshot is not None:
+        run.restore(snapshot)
     interrupted = False
     try:
         run.descend()
@@ -132,7 +115,7 @@ def minimise(
         reason = CONVERGED
     else:
         reason = STALLED if run.idle == _IDLE_ITERATIONS else OUT_OF_ITERATIONS
-    return Solution(state, run.history, reason, run.local)
+    return Solution(state, run.history, reason, run.kernel_evaluations(), run.local)
 
 
 class _Run:
@@ -159,15 +142,18 @@ class _Run:
         rng: np.random.Generator,
         started: float,
         on_iteration: Callable[[Record], None],
+        keeper: Keeper | None,
     ) -> None:
         self.whole, self.schedule, self.options, self.rng = whole, schedule, options, rng
-        self.started, self.on_iteration = started, on_iteration
+        self.started, self.on_iteration, self.keeper = started, on_iteration, keeper
         self.part, self.state = whole, state
         self.history: list[Record] = []
         self.local: LocalStep | None = None
         self.idle = 0
         self._sampled = False
         self._early_goal = EARLY * state.violation
+        self._counts = whole.crew.counts()
+        self._before = Counts()  # what was counted before the last checkpoint
 
     def within_limits(self) -> bool:
         return self.state.iteration < self.options.max_iter and self.idle < _IDLE_ITERATIONS
@@ -179,6 +165,8 @@ class _Run:
             if self.part.crew.agree(self.state.violation <= goal):
                 break
             self.iterate()
+            if self.keeper is not None:
+                self._keep(self.keeper)
 
     def iterate(self) -> None:
         """One outer iteration."""
@@ -225,7 +213,11 @@ class _Run:
         """The state of all rows."""
         return state_of_all(self.whole, self.part, self.state)
 
+    def kernel_evaluations(self) -> int:
+        return self._before.kernel_evaluations + self.whole.crew.counts().kernel_evaluations
+
     def _note(self, **what: Any) -> None:
+        counts = self.whole.crew.counts()
         record = Record(
             iteration=self.state.iteration,
             seconds=time.perf_counter() - self.started,
@@ -233,79 +225,56 @@ class _Run:
             duality_gap=self.state.duality_gap,
             violation=self.state.violation,
             watched=self.part.problem.n,
-            kernel_evaluations=self.whole.crew.kernel_evaluations(),
+            kernel_evaluations=self._before.kernel_evaluations + counts.kernel_evaluations,
+            bytes_sent=counts.bytes_sent - self._counts.bytes_sent,
+            seconds_waiting=counts.seconds_waiting - self._counts.seconds_waiting,
             **what,
         )
+        self._counts = counts
         self.history.append(record)
         self.on_iteration(record)
 
+    # ------------------------------------------------------------------------------------------ checkpoints
 
-def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> list[BlockStep]:
-    """Line 4: every block on its own."""
-    solver = options.block_solver
-    rule = BlockRule(
-        outputs=plan.outputs,
-        choice=solver.choice,
-        pairs=plan.pairs,
-        # One block of everything is no model but the problem itself: solve it at once.
-        fraction=0.0 if plan.active == part.problem.n and len(plan.blocks) == 1 else solver.fraction,
-        floor=solver.floor * options.tol,
-        max_updates=solver.max_updates,
-        seed=seed,
-        wishes=options.rest and state.iteration == 0,
-    )
-    point = state.coef, state.decision
-    return part.crew.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")
+    def _keep(self, keeper: Keeper) -> None:
+        """Write a checkpoint if it is time for one; the last one, if it is time to go."""
+        terminated = self.whole.crew.anyone(keeper.terminated)
+        if terminated or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
+            keeper.save(self.snapshot())
+        if terminated:
+            logger.warning("Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.path)
+            raise SystemExit(TERMINATED)
 
+    def snapshot(self) -> Snapshot:
+        """Where the run stands, in the numbering of the whole."""
+        state, rows = self.state, self.part.rows
+        coef, decision = state.coef, state.decision
+        if rows is not None:
+            coef, decision = np.zeros_like(self.whole.problem.target), np.zeros_like(self.whole.problem.target)
+            coef[:, rows], decision[:, rows] = state.coef, state.decision
+        memory = {
+            "schedule": self.schedule.memory(),
+            "random": self.rng.bit_generator.state,
+            "sampled": self._sampled,
+            "early_goal": self._early_goal,
+        }
+        seconds = time.perf_counter() - self.started
+        return Snapshot(coef, decision, rows, state.iteration, self.history, seconds, memory)
 
-@dataclass(frozen=True)
-class Advance:
-    """The state after an iteration, its step size (the smallest of all outputs) and how many variables moved."""
-
-    state: State
-    beta: float
-    changed: int
-
-
-def advance(part: Part, options: Options, state: State, steps: Sequence[BlockStep]) -> Advance:
-    """Lines 5 to 8: as far along the blocks' common direction as is best."""
-    problem = part.problem
-    rows = np.concatenate([step.rows for step in steps])
-    moves = np.concatenate([step.step for step in steps], axis=1)
-    moving = np.flatnonzero(moves.any(axis=0))
-    rows, moves = rows[moving], moves[:, moving]
-    if not np.all(np.abs(moves) < _UNBOUNDED):
-        raise ValueError(
-            "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "
-            "the coefficients no bounds. Use a positive semi-definite kernel, or a loss with bounds such as the hinge."
-        )
-    if len(rows) == 0:
-        return Advance(replace(state, iteration=state.iteration + 1), 0.0, 0)
-    product = part.crew.product(rows, moves)
-    direction = np.zeros_like(state.coef)
-    direction[:, rows] = moves
-
-    coef, decision, measures, betas = state.coef.copy(), state.decision.copy(), list(state.measures), []
-    for output in np.flatnonzero(moves.any(axis=1)).tolist():
-        point, step = (state.coef[output], state.decision[output]), (direction[output], product[output])
-        line = Line.along(problem, output, point, step)
-        beta = part.crew.agree(_step_size(line, options, len(steps)))
-        betas.append(beta)
-        if options.remember and state.last_step is not None:
-            last = state.last_step[0][output], state.last_step[1][output]
-            mixed = plane_step(problem, output, point, step, last)
-            if mixed is not None:
-                mixed_line = Line.along(problem, output, point, mixed)
-                mixed_beta = part.crew.agree(_step_size(mixed_line, options, 1))
-                if part.crew.agree(mixed_line.change(mixed_beta) < line.change(beta)):
-                    line, beta, step = mixed_line, mixed_beta, mixed
-        coef[output, line.rows] = line.point(beta)
-        decision[output] += beta * step[1]
-        measures[output] = problem.measure(output, coef[output], decision[output])
-    last_step = coef - state.coef, decision - state.decision
-    after = State(coef, decision, state.iteration + 1, measures, last_step)
-    return Advance(after, min(betas), len(rows) if any(betas) else 0)
-
-
-def _step_size(line: Line, options: Options, n_blocks: int) -> float:
-    return exact_step(line) if options.line_search == "exact" else armijo_step(line, n_blocks)
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there."""
+        rows = snapshot.watched
+        if rows is None:
+            state = State.at(self.whole.problem, snapshot.coef, snapshot.decision)
+        else:
+            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=self.whole.problem.n)
+            state = State.at(self.part.problem, snapshot.coef[:, rows], snapshot.decision[:, rows])
+        self.state = replace(state, iteration=snapshot.iteration)
+        self.history = list(snapshot.history)
+        self.started -= snapshot.seconds
+        self._before = Counts(self.history[-1].kernel_evaluations if self.history else 0)
+        self.schedule.remember(snapshot.memory["schedule"])
+        self.rng.bit_generator.state = snapshot.memory["random"]
+        self._sampled, self._early_goal = snapshot.memory["sampled"], snapshot.memory["early_goal"]
+        if self.keeper is not None:
+            self.keeper.started(snapshot.iteration)

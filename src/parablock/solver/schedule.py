@@ -44,12 +44,22 @@ class Plan:
         The outputs that have not converged; the others are left alone.
     pairs : bool
         Whether each block keeps its sum.
+    of_block : sequence of sequences of int, optional
+        The outputs that each block is for, where each has blocks of its own; these are disjoint for each output.
     """
 
     kind: str
     blocks: Sequence[np.ndarray]
     outputs: Sequence[int]
     pairs: bool
+    of_block: Sequence[Sequence[int]] | None = None
+
+    @property
+    def blocks_an_output(self) -> int:
+        """The most blocks that any output has."""
+        if self.of_block is None:
+            return len(self.blocks)
+        return max(sum(output in outputs for outputs in self.of_block) for output in self.outputs)
 
     @property
     def active(self) -> int:
@@ -67,6 +77,14 @@ class Schedule(ABC):
     def learn(self, plan: Plan, step: float) -> None:
         """Take note of the step size that the plan's blocks led to."""
 
+    @abstractmethod
+    def memory(self) -> dict[str, int]:
+        """What the next blocks depend on beside the measures."""
+
+    @abstractmethod
+    def remember(self, memory: dict[str, int]) -> None:
+        """Go on from such a memory."""
+
 
 class FixedSchedule(Schedule):
     """The same partition in every iteration; with an intercept a bridge every second one."""
@@ -82,6 +100,12 @@ class FixedSchedule(Schedule):
         if bridge:
             return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, True)
         return Plan("partition", self.blocks, wishes.outputs, self.intercept)
+
+    def memory(self) -> dict[str, int]:
+        return {"bridge_is_next": int(self._bridge_is_next)}
+
+    def remember(self, memory: dict[str, int]) -> None:
+        self._bridge_is_next = bool(memory["bridge_is_next"])
 
 
 class RegroupedSchedule(Schedule):
@@ -112,20 +136,33 @@ class RegroupedSchedule(Schedule):
     def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         self._iteration += 1
         wishes = Wishes.of(measures, self.tol)
-        if self._iteration % 2 == 0:
-            return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, self.intercept)
-        if self._iteration == 1 and wishes.everyone_moves() and len(self.blocks) <= self.most_blocks:
-            blocks = self.blocks
-        else:
-            blocks = self._fresh_blocks(wishes, regroup)
-        return Plan("regrouped", blocks, wishes.outputs, self.intercept or len(blocks) > 1)
+        if self._iteration == 1:
+            everyone = wishes.everyone_moves() and len(self.blocks) <= self.most_blocks
+            blocks = self.blocks if everyone else self._fresh_blocks(wishes, regroup)
+            return Plan("regrouped", blocks, wishes.outputs, self.intercept or len(blocks) > 1)
+        # The outputs move different rows: each gets blocks of its own, which hold more of them.
+        kind = "bridge" if self._iteration % 2 == 0 else "regrouped"
+        blocks, of_block = [], []
+        for output in wishes.outputs:
+            own = Wishes.of([measures[output]], self.tol)
+            fresh = [bridge_rows(own, self.bridge_size)] if kind == "bridge" else self._fresh_blocks(own, regroup)
+            blocks += fresh
+            of_block += [(output,)] * len(fresh)
+        several = kind == "regrouped" and len(blocks) > len(wishes.outputs)
+        return Plan(kind, blocks, wishes.outputs, self.intercept or several, of_block)
 
     def learn(self, plan: Plan, step: float) -> None:
         if plan.kind == "regrouped":
             if step < self.SHORT:
-                self.most_blocks = max(1, len(plan.blocks) // 2)
+                self.most_blocks = max(1, plan.blocks_an_output // 2)
             elif step > self.LONG:
-                self.most_blocks = max(self.most_blocks, 2 * len(plan.blocks))
+                self.most_blocks = max(self.most_blocks, 2 * plan.blocks_an_output)
+
+    def memory(self) -> dict[str, int]:
+        return {"iteration": self._iteration, "most_blocks": self.most_blocks}
+
+    def remember(self, memory: dict[str, int]) -> None:
+        self._iteration, self.most_blocks = memory["iteration"], memory["most_blocks"]
 
     def _fresh_blocks(self, wishes: Wishes, regroup: Regroup) -> list[np.ndarray]:
         rows = wishes.active_rows()

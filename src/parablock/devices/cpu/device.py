@@ -28,6 +28,7 @@ from parablock.problem import Problem
 T = TypeVar("T")
 _CHUNK_ROWS = 2048  # the most rows that one task of a kernel product takes
 _TASKS_A_THREAD = 8  # at least, so that none of them waits long for the last
+_LARGER_BLOCKS = 4  # a bridge's matrix is so much larger than that of a first block
 _PANELS_AT_ONCE = 64  # panels kept ready at a time: a bound on the memory of sparse ones
 
 
@@ -41,6 +42,7 @@ class CpuDevice(Device):
         self._pool: ThreadPoolExecutor | None = None
         self._kept: dict[int, Columns] = {}
         self._store: ColumnStore | None = None
+        self._for_blocks = 0  # bytes that are set aside for block matrices
 
     @contextmanager
     def session(self) -> Iterator[CpuDevice]:
@@ -153,9 +155,11 @@ class CpuDevice(Device):
     ) -> list[BlockStep]:
         assert isinstance(samples, CpuSamples)
         bytes_a_row = [len(rows) * samples.dtype.itemsize for rows in blocks]
-        whole = sum(size * len(rows) for size, rows in zip(bytes_a_row, blocks, strict=True))
-        room = self.memory_limit // 2  # the other half is the store's
-        keep = keep and whole <= room
+        matrices = [size * len(rows) for size, rows in zip(bytes_a_row, blocks, strict=True)]
+        room = self.memory_limit // 2  # the other half, at least, is the store's
+        keep = keep and sum(matrices) <= room
+        largest = self.n_threads * _LARGER_BLOCKS * max(matrices)
+        self._for_blocks = max(self._for_blocks, min(room, sum(matrices) if keep else largest))
         share = room if keep else room // min(self.n_threads, len(blocks))
 
         store = self._store if self._store is not None and self._store.samples is samples else None
@@ -176,7 +180,7 @@ class CpuDevice(Device):
             rows, columns = blocks[number], columns_of(number) if ready is None else ready[number]
             step, wish = np.zeros((problem.n_outputs, len(rows))), np.full((problem.n_outputs, len(rows)), np.nan)
             bias, updates = np.full(problem.n_outputs, np.nan), 0
-            for output in rule.outputs:
+            for output in rule.outputs_of(number):
                 coef, wish[output], bias[output], made = solve_block(problem, output, point, rows, columns, rule)
                 step[output] = coef - point[0][output, rows]
                 updates += made
@@ -194,7 +198,9 @@ class CpuDevice(Device):
     def _new_store(self, kernel: Kernel, samples: CpuSamples, sources: Rows, growth: float = 1.0) -> ColumnStore:
         self._store = None  # gives its memory back first
         most, length = (int(len(rows) * growth) for rows in (sources, samples))
-        return ColumnStore(samples, kernel, most, self.memory_limit // 2, length)
+        return ColumnStore(
+            samples, kernel, most, self.memory_limit - (self._for_blocks or self.memory_limit // 2), length
+        )
 
     def _chunk(self, samples: CpuSamples) -> int:
         """Samples that one task of a product with kept columns takes: those are read from memory, which is faster in
@@ -214,8 +220,8 @@ class CpuDevice(Device):
 
 
 def _stretch(length: int, least: int, most: int) -> int:
-    """A multiple of the least that is about as long: so tiles are the same ones however many threads there are, and with
-    them the last digits of every sum."""
+    """A multiple of the least that is about as long: so tiles are the same ones however many threads there are, and
+    with them the last digits of every sum."""
     return min(most, max(1, -(-length // least)) * least)
 
 

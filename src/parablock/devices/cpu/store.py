@@ -80,7 +80,9 @@ class ColumnStore:
         owner = np.empty(self.used, dtype=np.int64)
         held = np.flatnonzero(self.slot >= 0)
         owner[self.slot[held]] = held
-        _close_ranks(self.columns, places, len(self.samples))
+        for place, old in enumerate(places.tolist()):
+            if place != old:
+                self.columns[place, : len(self.samples)] = self.columns[old, : len(self.samples)]
         self.slot[:] = -1
         self.slot[owner[places]] = np.arange(len(places))
         self.used = len(places)
@@ -123,25 +125,31 @@ class ColumnStore:
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add the kept columns times coef (n_outputs, columns) to the values from start to stop of out."""
-        for output in range(len(coef)):
-            _add_columns(self.columns, places, coef[output].astype(self.columns.dtype), start, stop, out[output])
+        for output, values in enumerate(coef):
+            moved = np.flatnonzero(values)  # outputs share columns, but each moves variables of its own
+            _add_columns(
+                self.columns, places[moved], values[moved].astype(self.columns.dtype), start, stop, out[output]
+            )
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, out: Any) -> None:
     # Eight columns at a time in their own precision, whose rounding they have already; the long sum in double.
+    total = out[start:stop]
     whole = len(places) // 8 * 8
     for g in range(0, whole, 8):
-        a, b, c, d = columns[places[g]], columns[places[g + 1]], columns[places[g + 2]], columns[places[g + 3]]
-        e, f, h, k = columns[places[g + 4]], columns[places[g + 5]], columns[places[g + 6]], columns[places[g + 7]]
+        a, b = columns[places[g], start:stop], columns[places[g + 1], start:stop]
+        c, d = columns[places[g + 2], start:stop], columns[places[g + 3], start:stop]
+        e, f = columns[places[g + 4], start:stop], columns[places[g + 5], start:stop]
+        h, k = columns[places[g + 6], start:stop], columns[places[g + 7], start:stop]
         u, v, w, x = coef[g], coef[g + 1], coef[g + 2], coef[g + 3]
         p, q, r, s = coef[g + 4], coef[g + 5], coef[g + 6], coef[g + 7]
-        for i in range(start, stop):
-            out[i] += (u * a[i] + v * b[i] + w * c[i] + x * d[i]) + (p * e[i] + q * f[i] + r * h[i] + s * k[i])
+        for i in range(len(total)):
+            total[i] += (u * a[i] + v * b[i] + w * c[i] + x * d[i]) + (p * e[i] + q * f[i] + r * h[i] + s * k[i])
     for g in range(whole, len(places)):
-        column = columns[places[g]]
-        for i in range(start, stop):
-            out[i] += coef[g] * column[i]
+        column = columns[places[g], start:stop]
+        for i in range(len(total)):
+            total[i] += coef[g] * column[i]
 
 
 @njit(cache=True, nogil=True)
@@ -150,11 +158,3 @@ def _gather(columns: Any, slots: Any, rows: Any, out: Any, places: Any) -> None:
         source, target = columns[slots[c]], out[places[c]]
         for i in range(len(rows)):
             target[i] = source[rows[i]]
-
-
-@njit(cache=True, nogil=True)
-def _close_ranks(columns: Any, places: Any, length: int) -> None:
-    """Move the columns at the given places, in rising order, to the front."""
-    for c in range(len(places)):
-        if places[c] != c:
-            columns[c, :length] = columns[places[c], :length]

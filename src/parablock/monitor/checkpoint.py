@@ -1,0 +1,240 @@
+"""Checkpoints: a run that was stopped, or that died, goes on from the last one.
+
+A file holds a `Snapshot`, in the numbering of the rows that training was given, so that it can be resumed by any number
+of machines. It begins with a mark, a version, and the length and checksum of what follows, and is written beside its
+place and then moved there: there is always one whole file, the new one or the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import os
+import signal
+import struct
+import threading
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parablock.monitor.history import Record
+
+logger = logging.getLogger("parablock")
+_MARK, _VERSION = b"parablock checkpoint\n", 1
+_HEADER = struct.Struct("<IQ32s")  # version, length, SHA-256
+TERMINATED = 128 + signal.SIGTERM  # exit status
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often to write.
+
+    Parameters
+    ----------
+    path : str or path
+    seconds : float, default=600
+        At least so long after the last one, at the end of an outer iteration.
+    iterations : int, optional
+        Also after so many outer iterations.
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 600.0
+    iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seconds >= 0:
+            raise ValueError(f"seconds must be zero or positive, got {self.seconds!r}.")
+        if self.iterations is not None and self.iterations < 1:
+            raise ValueError(f"iterations must be at least 1, got {self.iterations!r}.")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is needed to go on.
+
+    Attributes
+    ----------
+    coef, decision : ndarray of shape (n_outputs, n)
+        The decisions of rows that are not watched mean nothing.
+    watched : ndarray of int or None
+        The watched rows in their order; None for all of them.
+    iteration : int
+    history : sequence of Record
+    seconds : float
+        Training time so far.
+    memory : dict
+        What schedule, random generator and run remember; numbers and text only.
+    """
+
+    coef: np.ndarray
+    decision: np.ndarray
+    watched: np.ndarray | None
+    iteration: int
+    history: Sequence[Record]
+    seconds: float
+    memory: dict[str, Any]
+
+    def put_back(self, order: np.ndarray) -> Snapshot:
+        """The same where row i is called order[i]."""
+        coef, decision = np.empty_like(self.coef), np.empty_like(self.decision)
+        coef[:, order], decision[:, order] = self.coef, self.decision
+        return self._with(coef, decision, None if self.watched is None else order[self.watched])
+
+    def taken(self, order: np.ndarray) -> Snapshot:
+        """The same where row order[i] is called i."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        watched = None if self.watched is None else place[self.watched]
+        return self._with(self.coef[:, order], self.decision[:, order], watched)
+
+    def _with(self, coef: np.ndarray, decision: np.ndarray, watched: np.ndarray | None) -> Snapshot:
+        return Snapshot(coef, decision, watched, self.iteration, self.history, self.seconds, self.memory)
+
+
+def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) -> None:
+    """Replace the file at once, or leave it as it is and raise an error."""
+    place = Path(path)
+    told = {
+        "fingerprint": fingerprint,
+        "iteration": snapshot.iteration,
+        "seconds": snapshot.seconds,
+        "memory": snapshot.memory,
+        "history": [asdict(record) for record in snapshot.history],
+    }
+    arrays: dict[str, Any] = {"coef": snapshot.coef, "decision": snapshot.decision, "told": np.array(json.dumps(told))}
+    if snapshot.watched is not None:
+        arrays["watched"] = snapshot.watched
+    body = io.BytesIO()
+    np.savez(body, **arrays)
+    data = body.getbuffer()
+    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(_MARK)
+            file.write(_HEADER.pack(_VERSION, len(data), hashlib.sha256(data).digest()))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, place)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def read(path: str | os.PathLike[str], fingerprint: str | None = None) -> Snapshot:
+    """The snapshot in a file; with a fingerprint, only of the problem that has it."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"Cannot read the checkpoint {os.fspath(path)!r}: {error.strerror}.") from error
+    start = len(_MARK) + _HEADER.size
+    if not content.startswith(_MARK[: len(content)]) or not content:
+        raise CheckpointError(f"{os.fspath(path)!r} is no parablock checkpoint. It was left as it is.")
+    if len(content) < start:
+        raise CheckpointError(_broken(path, f"it ends after {len(content)} bytes"))
+    version, length, checksum = _HEADER.unpack_from(content, len(_MARK))
+    if version != _VERSION:
+        raise CheckpointError(
+            f"The checkpoint {os.fspath(path)!r} has format version {version}; this parablock reads version "
+            f"{_VERSION}. Resume with the version that wrote it."
+        )
+    data = memoryview(content)[start:]
+    if len(data) != length:
+        raise CheckpointError(_broken(path, f"it has {len(data):,} bytes of content instead of {length:,}"))
+    if hashlib.sha256(data).digest() != checksum:
+        raise CheckpointError(_broken(path, "its checksum does not fit its content"))
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            told = json.loads(str(arrays["told"]))
+            watched = arrays.get("watched")
+            coef, decision = arrays["coef"], arrays["decision"]
+            history = [Record(**record) for record in told["history"]]
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise CheckpointError(_broken(path, f"its content makes no sense ({error})")) from error
+    if fingerprint is not None and told["fingerprint"] != fingerprint:
+        raise CheckpointError(
+            f"The checkpoint {os.fspath(path)!r} is of another problem: data, targets, loss, kernel or their "
+            "parameters differ. Fit with what it was written with, or choose another path. It was left as it is."
+        )
+    return Snapshot(coef, decision, watched, told["iteration"], history, told["seconds"], told["memory"])
+
+
+def _broken(path: str | os.PathLike[str], why: str) -> str:
+    return (
+        f"The checkpoint {os.fspath(path)!r} is damaged: {why}. It was left as it is; start without resume and with "
+        "another path, or remove it."
+    )
+
+
+class Keeper:
+    """Writes checkpoints when it is time for one.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    fingerprint : str
+        Of the problem.
+    order : ndarray of shape (n,)
+        What the rows are called in files.
+    writes : bool
+        Whether this machine is the one that writes.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, fingerprint: str, order: np.ndarray, writes: bool) -> None:
+        self.checkpoint, self.fingerprint, self.order, self.writes = checkpoint, fingerprint, order, writes
+        self.path = os.fspath(checkpoint.path)
+        self.terminated = False
+        self._last_time, self._last_iteration = time.monotonic(), 0
+
+    def started(self, iteration: int) -> None:
+        self._last_time, self._last_iteration = time.monotonic(), iteration
+
+    def is_due(self, iteration: int) -> bool:
+        every = self.checkpoint.iterations
+        late = time.monotonic() - self._last_time >= self.checkpoint.seconds
+        return late or (every is not None and iteration - self._last_iteration >= every)
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Write, if this machine does. A disk that is full must not end a long run: the last checkpoint is intact."""
+        self.started(snapshot.iteration)
+        if not self.writes:
+            return
+        try:
+            write(self.checkpoint.path, snapshot.put_back(self.order), self.fingerprint)
+        except OSError as error:
+            warnings.warn(
+                f"Could not write the checkpoint {os.fspath(self.checkpoint.path)!r} after iteration "
+                f"{snapshot.iteration}: {error.strerror or error}. Training goes on; an earlier checkpoint, if there "
+                "was one, is intact."
+            )
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """SIGTERM, with which batch systems announce the end of a job's time, is noted while this lasts."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(number: int, frame: Any) -> None:
+            self.terminated = True
+
+        before = signal.signal(signal.SIGTERM, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)

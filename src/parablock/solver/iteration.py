@@ -1,0 +1,114 @@
+"""One outer iteration of Algorithm 1: every block on its own (line 4), then a common step (lines 5 to 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parablock.devices.base import BlockRule, BlockStep
+from parablock.solver.block_solvers import BlockSolver
+from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
+from parablock.solver.schedule import Plan
+from parablock.solver.state import State
+from parablock.solver.watching import Part
+
+_UNBOUNDED = 1e100  # no coefficient of a problem with a minimum gets there
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    Attributes
+    ----------
+    tol : float
+        Largest violation of the optimality conditions to stop at.
+    max_iter : int
+        Most outer iterations.
+    block_solver : BlockSolver
+    line_search : {"exact", "armijo"}
+    remember : bool
+        Whether the last step serves as a second search direction. The paper's algorithm has none.
+    rest : bool
+        Whether rows that are far from moving may rest (`solver.watching`). In the paper's algorithm all are watched.
+    """
+
+    tol: float
+    max_iter: int
+    block_solver: BlockSolver
+    line_search: str
+    remember: bool
+    rest: bool
+
+
+def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> list[BlockStep]:
+    """Line 4: every block on its own."""
+    solver = options.block_solver
+    rule = BlockRule(
+        outputs=plan.outputs,
+        of_block=plan.of_block,
+        choice=solver.choice,
+        pairs=plan.pairs,
+        # One block of everything is no model but the problem itself: solve it at once.
+        fraction=0.0 if plan.active == part.problem.n and len(plan.blocks) == 1 else solver.fraction,
+        floor=solver.floor * options.tol,
+        max_updates=solver.max_updates,
+        seed=seed,
+        wishes=options.rest and state.iteration == 0,
+    )
+    point = state.coef, state.decision
+    return part.crew.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The state after an iteration, its step size (the smallest of all outputs) and how many variables moved."""
+
+    state: State
+    beta: float
+    changed: int
+
+
+def advance(part: Part, options: Options, state: State, steps: Sequence[BlockStep]) -> Advance:
+    """Lines 5 to 8: as far along the blocks' common direction as is best."""
+    problem = part.problem
+    direction = np.zeros_like(state.coef)
+    for step in steps:  # blocks of different outputs may share rows
+        direction[:, step.rows] += step.step
+    rows = np.flatnonzero(direction.any(axis=0))
+    moves = np.ascontiguousarray(direction[:, rows])
+    if not np.all(np.abs(moves) < _UNBOUNDED):
+        raise ValueError(
+            "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "
+            "the coefficients no bounds. Use a positive semi-definite kernel, or a loss with bounds such as the hinge."
+        )
+    if len(rows) == 0:
+        return Advance(replace(state, iteration=state.iteration + 1), 0.0, 0)
+    product = part.crew.product(rows, moves)
+
+    coef, decision, measures, betas = state.coef.copy(), state.decision.copy(), list(state.measures), []
+    for output in np.flatnonzero(moves.any(axis=1)).tolist():
+        point, along = (state.coef[output], state.decision[output]), (direction[output], product[output])
+        line = Line.along(problem, output, point, along)
+        beta = part.crew.agree(_step_size(line, options, len(steps)))
+        betas.append(beta)
+        if options.remember and state.last_step is not None:
+            last = state.last_step[0][output], state.last_step[1][output]
+            mixed = plane_step(problem, output, point, along, last)
+            if mixed is not None:
+                mixed_line = Line.along(problem, output, point, mixed)
+                mixed_beta = part.crew.agree(_step_size(mixed_line, options, 1))
+                if part.crew.agree(mixed_line.change(mixed_beta) < line.change(beta)):
+                    line, beta, along = mixed_line, mixed_beta, mixed
+        coef[output, line.rows] = line.point(beta)
+        decision[output] += beta * along[1]
+        measures[output] = problem.measure(output, coef[output], decision[output])
+    last_step = coef - state.coef, decision - state.decision
+    after = State(coef, decision, state.iteration + 1, measures, last_step)
+    return Advance(after, min(betas), len(rows) if any(betas) else 0)
+
+
+def _step_size(line: Line, options: Options, n_blocks: int) -> float:
+    return exact_step(line) if options.line_search == "exact" else armijo_step(line, n_blocks)

@@ -7,6 +7,7 @@ from sklearn.datasets import make_moons
 from parablock import KernelLogisticRegression, KernelRidge, KernelSVC, KernelSVR
 
 SETTINGS = {"tol": 1e-6, "n_blocks": 5, "random_state": 0, "n_jobs": 1}
+COARSE = {**SETTINGS, "tol": 1e-4}
 
 
 def moons(n=400):

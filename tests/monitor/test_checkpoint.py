@@ -1,0 +1,247 @@
+"""Checkpoints: whole or not at all, refused when they do not fit, and a resumed run ends at the same optimum."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from parablock import Checkpoint, CheckpointError, KernelLogisticRegression, KernelSVC
+from parablock.monitor import checkpoint as module
+from parablock.monitor.checkpoint import Snapshot, read, write
+from tests.engines.ranks import command, environment, needs_mpi, run
+
+SETTINGS = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
+HERE = __file__.rsplit("/", 1)[0]
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(1500, noise=0.2, random_state=0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.checkpoint"
+
+
+def stopped_early(path, X, y, iterations=3, **more):
+    """A run that ended after some iterations and left a checkpoint of the last one."""
+    settings = {**SETTINGS, "checkpoint": Checkpoint(path, seconds=0), "max_iter": iterations, **more}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return KernelSVC(**settings).fit(X, y)
+
+
+def snapshot(n=5):
+    rng = np.random.default_rng(0)
+    memory = {"schedule": {"iteration": 3}, "random": np.random.default_rng(1).bit_generator.state}
+    return Snapshot(rng.normal(size=(2, n)), rng.normal(size=(2, n)), np.arange(n - 1), 3, [], 1.5, memory)
+
+
+# ------------------------------------------------------------------------------------------------------------- resuming
+
+
+@pytest.mark.parametrize("iterations", [1, 3, 6])
+@pytest.mark.parametrize("regroup", [True, False], ids=["regrouped", "fixed"])
+def test_a_resumed_run_ends_at_the_same_optimum(moons, path, iterations, regroup):
+    settings = {**SETTINGS, "regroup": regroup, "tol": 1e-4 if regroup else 1e-2}
+    straight = KernelSVC(**settings).fit(*moons)
+    early = stopped_early(path, *moons, iterations=iterations, regroup=regroup, tol=settings["tol"])
+    resumed = KernelSVC(**settings, checkpoint=path, resume=True).fit(*moons)
+    assert early.n_iter_ == iterations < resumed.n_iter_
+    assert resumed.violation_ <= settings["tol"]
+    assert resumed.dual_objective_ == pytest.approx(straight.dual_objective_, rel=1e-6 if regroup else 1e-4)
+    objectives = [record.objective for record in resumed.history_]
+    assert objectives == sorted(objectives, reverse=True)
+    assert [record.iteration for record in resumed.history_[:iterations]] == list(range(1, iterations + 1))
+    assert resumed.kernel_evaluations_ > early.history_[-1].kernel_evaluations
+
+
+def test_several_outputs_and_logistic_loss_resume(moons, path):
+    X, y = moons
+    y = y + 2 * (X[:, 0] > 0.5)
+    settings = {"C": 5.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
+    with pytest.warns(UserWarning):
+        KernelLogisticRegression(**settings, max_iter=2, checkpoint=Checkpoint(path, iterations=1)).fit(X, y)
+    resumed = KernelLogisticRegression(**settings, checkpoint=path, resume=True).fit(X, y)
+    straight = KernelLogisticRegression(**settings).fit(X, y)
+    assert resumed.dual_objective_ == pytest.approx(straight.dual_objective_, rel=1e-6)
+
+
+def test_auto_starts_where_there_is_nothing_and_goes_on_where_there_is(moons, path):
+    first = stopped_early(path, *moons, resume="auto")
+    second = KernelSVC(**SETTINGS, checkpoint=path, resume="auto").fit(*moons)
+    assert second.n_iter_ > first.n_iter_
+    assert second.history_[: len(first.history_)] == first.history_
+
+
+def test_how_often(moons, path, monkeypatch):
+    written = []
+    monkeypatch.setattr(module, "write", lambda path, snapshot, fingerprint: written.append(snapshot.iteration))
+    KernelSVC(**SETTINGS, checkpoint=Checkpoint(path, seconds=1e9, iterations=3)).fit(*moons)
+    assert written == list(range(3, 3 * len(written) + 1, 3))
+    assert written
+    written.clear()
+    KernelSVC(**SETTINGS, checkpoint=Checkpoint(path, seconds=1e9)).fit(*moons)
+    assert not written
+
+
+@needs_mpi
+@pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1), (2, 3)])
+def test_another_number_of_ranks_goes_on(moons, path, first, second):
+    straight = KernelSVC(**SETTINGS).fit(*moons)
+    for ranks, iterations in ((first, 3), (second, 1000)):
+        done = run(ranks, f"{HERE}/fit_with_checkpoint.py", path, iterations)
+        assert done.returncode == 0, done.stdout + done.stderr
+    words = done.stdout.split()
+    assert int(words[-2]) > 3
+    assert float(words[-1]) == pytest.approx(straight.dual_objective_, rel=1e-6)
+
+
+# ----------------------------------------------------------------------------------------------- what can go wrong
+
+
+def test_it_is_never_overwritten_silently(moons, path):
+    stopped_early(path, *moons)
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="resume=True"):
+        KernelSVC(**SETTINGS, checkpoint=path).fit(*moons)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [{"C": 11.0}, {"gamma": 4.0}, {"loss": "squared_hinge"}, {"fit_intercept": False}])
+def test_another_problems_checkpoint_is_refused(moons, path, change):
+    stopped_early(path, *moons)
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="another problem"):
+        KernelSVC(**{**SETTINGS, **change}, checkpoint=path, resume=True).fit(*moons)
+    X, y = moons
+    with pytest.raises(CheckpointError, match="another problem"):
+        KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(X + 1e-3, y)
+    assert path.read_bytes() == before
+
+
+def test_to_resume_from_nothing_is_an_error(moons, path):
+    with pytest.raises(CheckpointError, match="No such file"):
+        KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(*moons)
+    with pytest.raises(ValueError, match="set checkpoint"):
+        KernelSVC(**SETTINGS, resume=True).fit(*moons)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001, 0.01, 0.5, 0.999])
+def test_a_truncated_file_is_refused(path, share):
+    write(path, snapshot(1000), "mine")
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(CheckpointError, match=r"damaged|no parablock checkpoint"):
+        read(path, "mine")
+
+
+@pytest.mark.parametrize("position", [0.1, 0.5, 0.9])
+def test_a_corrupted_file_is_refused(path, position):
+    write(path, snapshot(1000), "mine")
+    content = bytearray(path.read_bytes())
+    content[int(position * len(content))] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        read(path, "mine")
+
+
+def test_foreign_files_and_versions_are_refused(path):
+    path.write_bytes(b"not a checkpoint at all, but long enough to hold a header of one" * 10)
+    with pytest.raises(CheckpointError, match="no parablock checkpoint"):
+        read(path)
+    write(path, snapshot(), "mine")
+    content = bytearray(path.read_bytes())
+    content[len(b"parablock checkpoint\n")] = 99
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="version 99"):
+        read(path)
+
+
+def test_what_is_written_is_read_again(path):
+    there = snapshot()
+    write(path, there, "mine")
+    back = read(path, "mine")
+    np.testing.assert_array_equal(back.coef, there.coef)
+    np.testing.assert_array_equal(back.decision, there.decision)
+    np.testing.assert_array_equal(back.watched, there.watched)
+    assert (back.iteration, back.seconds, back.memory) == (there.iteration, there.seconds, there.memory)
+    order = np.random.default_rng(2).permutation(5)
+    np.testing.assert_array_equal(there.put_back(order).taken(order).coef, there.coef)
+    np.testing.assert_array_equal(there.put_back(order).taken(order).watched, there.watched)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(moons, path, monkeypatch):
+    stopped_early(path, *moons)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        model = KernelSVC(**SETTINGS, checkpoint=Checkpoint(path, seconds=0), resume=True).fit(*moons)
+    assert model.violation_ <= SETTINGS["tol"]
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]  # nothing half-written is left
+
+
+# --------------------------------------------------------------------------------------------------------- signals
+
+
+def wait_for(path, process, seconds=120):
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_sigterm_writes_a_checkpoint_and_leaves_without_a_traceback(path):
+    process = subprocess.Popen(
+        [sys.executable, f"{HERE}/fit_with_checkpoint.py", str(path), "1000", "slow"],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(path, process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, out + err
+    assert "Traceback" not in err
+    assert "checkpoint" in err
+    assert read(path).iteration >= 1
+
+
+@needs_mpi
+def test_ranks_that_were_killed_lose_at_most_one_interval(moons, path):
+    process = subprocess.Popen(
+        command(2, f"{HERE}/fit_with_checkpoint.py", path, 1000, "slow"),
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(path, process)
+    listed = subprocess.run(["pgrep", "-f", str(path)], capture_output=True, text=True).stdout.split()
+    ranks = [int(number) for number in listed if int(number) != process.pid and is_python(int(number))]
+    os.kill(ranks[0], signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    kept = read(path).iteration
+    done = run(2, f"{HERE}/fit_with_checkpoint.py", path, 1000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    straight = KernelSVC(**SETTINGS).fit(*moons)
+    assert int(done.stdout.split()[-2]) >= kept >= 1
+    assert float(done.stdout.split()[-1]) == pytest.approx(straight.dual_objective_, rel=1e-6)
+
+
+def is_python(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"python" in file.read().split(b"\0")[0]
+    except OSError:
+        return False

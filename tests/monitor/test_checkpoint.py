@@ -48,7 +48,7 @@ def snapshot(n=5):
 # ------------------------------------------------------------------------------------------------------------- resuming
 
 
-@pytest.mark.parametrize("iterations", [1, 3, 6])
+@pytest.mark.parametrize("iterations", [1, 2, 4])
 @pytest.mark.parametrize("regroup", [True, False], ids=["regrouped", "fixed"])
 def test_a_resumed_run_ends_at_the_same_optimum(moons, path, iterations, regroup):
     settings = {**SETTINGS, "regroup": regroup, "tol": 1e-4 if regroup else 1e-2}
@@ -60,7 +60,8 @@ def test_a_resumed_run_ends_at_the_same_optimum(moons, path, iterations, regroup
     assert resumed.dual_objective_ == pytest.approx(straight.dual_objective_, rel=1e-6 if regroup else 1e-4)
     objectives = [record.objective for record in resumed.history_]
     assert objectives == sorted(objectives, reverse=True)
-    assert [record.iteration for record in resumed.history_[:iterations]] == list(range(1, iterations + 1))
+    turns = [record.iteration for record in resumed.history_ if record.kind != "check"]
+    assert turns == list(range(1, resumed.n_iter_ + 1))
     assert resumed.kernel_evaluations_ > early.history_[-1].kernel_evaluations
 
 
@@ -68,7 +69,7 @@ def test_several_outputs_and_logistic_loss_resume(moons, path):
     X, y = moons
     y = y + 2 * (X[:, 0] > 0.5)
     settings = {"C": 5.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="max_iter"):
         KernelLogisticRegression(**settings, max_iter=2, checkpoint=Checkpoint(path, iterations=1)).fit(X, y)
     resumed = KernelLogisticRegression(**settings, checkpoint=path, resume=True).fit(X, y)
     straight = KernelLogisticRegression(**settings).fit(X, y)

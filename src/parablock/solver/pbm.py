@@ -151,7 +151,7 @@ class _Run:
         self.local: LocalStep | None = None
         self.idle = 0
         self._sampled = False
-        self._early_goal = EARLY * state.violation
+        self._early_goal = EARLY * state.spread
         self._counts = whole.crew.counts()
         self._before = Counts()  # what was counted before the last checkpoint
 
@@ -205,7 +205,8 @@ class _Run:
         if self.whole.crew.agree(state.violation <= self.options.tol):
             self.part, self.state = self.whole, state
         else:
-            self.part, self.state = wake(self.whole, self.part, state, near=self.state.violation)
+            near = max(self.state.violation, self._early_goal)
+            self.part, self.state = wake(self.whole, self.part, state, near)
         self._early_goal, self.idle = 0.0, 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
 

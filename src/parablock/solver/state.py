@@ -40,6 +40,13 @@ class State:
         measures = [problem.measure(output, coef[output], decision[output]) for output in range(problem.n_outputs)]
         return cls(coef, decision, 0, measures)
 
+    @property
+    def spread(self) -> float:
+        """How far apart the strongest wishes to grow and to shrink are: the violation of a problem with an intercept,
+        and a measure of the same size for one without."""
+        spreads = [float(measure.upward.max() + measure.downward.max()) for measure in self.measures]
+        return max([self.violation] + [spread for spread in spreads if np.isfinite(spread)])
+
     def put_back(self, order: np.ndarray) -> State:
         """The same where row i is called order[i]."""
 

@@ -23,10 +23,10 @@ from parablock.partition import Partitioner
 from parablock.problem import Problem
 from parablock.solver.state import State
 
-# Rows rest that are farther from moving than this share of the violation at the start, if enough of them do.
+# Rows rest that are farther from moving than this share of how far wishes are apart at the start, if enough of them do.
 NEAR, ENOUGH = 0.25, 0.2
-# The first check comes early, when the violation has fallen to this share of the first one: by then decisions are
-# nearly what they will be, and rows that were wrongly left to rest have missed little.
+# The first check comes early, when the violation has fallen to this share of that: by then decisions are nearly what
+# they will be, and rows that were wrongly left to rest have missed little.
 EARLY = 0.5
 # A sample from which training starts is watched alone until then, if it is no more than this share of the rows.
 SMALL_SAMPLE = 0.3
@@ -75,7 +75,7 @@ def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tupl
             return whole, state, steps
         watched, room = [np.ones(len(step.rows), dtype=bool) for step in steps], n
     else:
-        far = -NEAR * state.violation
+        far = -NEAR * state.spread
         watched = [step.step.any(axis=0) | (np.fmax.reduce(step.wish, axis=0) > far) for step in steps]
         room = int(_GROWTH * sum(int(those.sum()) for those in watched))
     rows = np.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])

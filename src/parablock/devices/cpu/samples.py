@@ -233,7 +233,7 @@ def narrow(samples: CpuSamples, features: np.ndarray | None) -> CpuSamples:
     if features is None:
         return samples
     assert isinstance(samples, DenseSamples)
-    return DenseSamples(np.ascontiguousarray(samples.X[:, features]), samples.kind, samples.self_overlap)
+    return DenseSamples(np.take(samples.X, features, axis=1), samples.kind, samples.self_overlap)
 
 
 def _width(features: int, itemsize: int) -> int:

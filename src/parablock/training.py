@@ -38,12 +38,15 @@ from parablock.solver import (
     Schedule,
     Solution,
     State,
+    evenly,
     minimise,
 )
 
 # Larger blocks need fewer iterations, but more time for each coordinate update. Very many blocks get into each other's
 # way, so they grow with the rows, as far as their matrices can be computed at once.
 _BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
+# A bridge of two blocks' size saves iterations; but one machine solves it, and very many others would wait.
+_LARGE_BRIDGE, _MANY_MACHINES = 2, 8
 
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.
@@ -98,10 +101,11 @@ class Settings:
             rest=self.regroup,
         )
 
-    def block_count(self, X: Any) -> int:
+    def block_count(self, X: Any, machines: int) -> int:
+        if self.n_blocks is not None:
+            return min(self.n_blocks, X.shape[0])
         size = max(_BLOCK_SIZE, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
-        wanted = -(-X.shape[0] // size) if self.n_blocks is None else self.n_blocks
-        return min(wanted, X.shape[0])
+        return evenly(-(-X.shape[0] // size), machines)
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,9 @@ def train(
     with device.session():
         crew = make_engine(settings.engine).over(device, kernel, X, centre)
         crew.refuse_nonsense(rng)
-        partition = crew.partition(partitioner, settings.block_count(X), rng)
-        progress.say(partition.report())
+        partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
+        if crew.is_first:
+            progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
         crew = crew.ordered(order)
@@ -163,7 +168,7 @@ def train(
         with _keeping(settings, crew, kernel, problem, X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, partitioner.restricted(order)),
-                _schedule(problem, settings, partition, rng),
+                _schedule(problem, settings, partition, rng, crew.size),
                 options,
                 State.at(ordered, coef, decision),
                 rng,
@@ -213,10 +218,12 @@ def solve(
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))
 
 
-def _schedule(problem: Problem, settings: Settings, partition: Partition, rng: np.random.Generator) -> Schedule:
+def _schedule(
+    problem: Problem, settings: Settings, partition: Partition, rng: np.random.Generator, machines: int
+) -> Schedule:
     ends = np.cumsum(partition.sizes)
     blocks = [np.arange(end - size, end) for end, size in zip(ends, partition.sizes, strict=True)]
-    bridge_size = 2 * int(partition.sizes.max())
+    bridge_size = int(partition.sizes.max()) * (_LARGE_BRIDGE if machines < _MANY_MACHINES else 1)
     if settings.regroup and len(partition.blocks) > 1:
         wide = partition.kernel_mass_inside < _WIDE_KERNEL
         return RegroupedSchedule(
@@ -226,6 +233,7 @@ def _schedule(problem: Problem, settings: Settings, partition: Partition, rng: n
             settings.tol,
             rng,
             most_blocks=_WIDE_KERNEL_BLOCKS if wide else None,
+            machines=machines,
         )
     return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
 

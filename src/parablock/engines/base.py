@@ -68,9 +68,12 @@ class Crew(ABC):
     ----------
     is_first : bool
         Whether this machine is the one that writes files and progress.
+    size : int
+        How many machines there are.
     """
 
     is_first: bool = True
+    size: int = 1
 
     @abstractmethod
     def counts(self) -> Counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import pickle
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,23 +16,43 @@ from parablock.monitor import CheckpointError
 T = TypeVar("T")
 
 
-class Talk:
-    """Collective operations of one communicator. All ranks must call the same ones in the same order.
+class Talk(ABC):
+    """Collective operations of some ranks. All of them must call the same ones in the same order.
 
     Attributes
     ----------
     rank, size : int
     bytes_sent : int
-        By this rank so far: what it contributed, however the library routes it.
+        By this rank so far: what it contributed, however it is routed.
     seconds_waiting : float
         That this rank has spent in collective operations so far.
     """
 
-    def __init__(self, comm: Any) -> None:
-        self.comm = comm
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
         self.bytes_sent = 0
         self.seconds_waiting = 0.0
+
+    @abstractmethod
+    def _share_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """As `share_array`, for more than one rank."""
+
+    @abstractmethod
+    def add_up(self, values: np.ndarray, counts: list[int]) -> np.ndarray:
+        """This rank's stretch, of the given lengths by rank, of the sum of all ranks' arrays."""
+
+    def agree(self, value: T) -> T:
+        """The first rank's value."""
+        return self.share(value if self.rank == 0 else None)[0]  # type: ignore[return-value]
+
+    def share_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """One-dimensional arrays of all ranks, which may differ in length, by rank."""
+        if self.size == 1:
+            return [values]
+        started = time.perf_counter()
+        everyones = self._share_array(values)
+        self._count(values.nbytes, started)
+        return everyones
 
     def share(self, value: T) -> list[T]:
         """The values of all ranks, by rank."""
@@ -39,34 +60,6 @@ class Talk:
             return [value]
         data = np.frombuffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), dtype=np.uint8)
         return [pickle.loads(part.tobytes()) for part in self.share_array(data)]
-
-    def share_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """One-dimensional arrays of all ranks, which may differ in length, by rank."""
-        if self.size == 1:
-            return [values]
-        started = time.perf_counter()
-        counts = self.comm.allgather(len(values))
-        everyones = np.empty(sum(counts), dtype=values.dtype)
-        self.comm.Allgatherv(np.ascontiguousarray(values), (everyones, counts))
-        self._count(values.nbytes, started)
-        return np.split(everyones, np.cumsum(counts)[:-1])
-
-    def add_up(self, values: np.ndarray, counts: list[int]) -> np.ndarray:
-        """This rank's stretch, of the given lengths by rank, of the sum of all ranks' arrays."""
-        started = time.perf_counter()
-        own = np.empty(counts[self.rank])
-        self.comm.Reduce_scatter(np.ascontiguousarray(values), own, recvcounts=counts)
-        self._count(values.nbytes - own.nbytes, started)
-        return own
-
-    def agree(self, value: T) -> T:
-        """The first rank's value."""
-        if self.size == 1:
-            return value
-        started = time.perf_counter()
-        agreed = self.comm.bcast(value, root=0)
-        self.seconds_waiting += time.perf_counter() - started
-        return agreed
 
     def together(self, work: Callable[[], T]) -> list[T]:
         """The results of a piece of work that every rank does for itself, by rank. An error of one rank is raised on
@@ -80,6 +73,12 @@ class Talk:
         if failed:
             raise _error(failed, self.size)
         return [value for _, value in outcomes]
+
+    def each(self, work: Callable[[], T]) -> T:
+        """This rank's result of a piece of work that every rank does for itself, with errors as in `together`."""
+        result: list[T] = []
+        self.together(lambda: result.append(work()))
+        return result[0]
 
     def _count(self, sent: int, started: float) -> None:
         self.bytes_sent += sent

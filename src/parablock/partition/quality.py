@@ -31,12 +31,12 @@ def kernel_mass_inside(
     everyone = rng.choice(n, size=min(n, _COLUMNS), replace=False)
     squares = device.gram(kernel, samples.take(rows), samples.take(everyone)) ** 2
     inside = outside = 0.0
-    for row, to_everyone in zip(rows, squares, strict=True):
-        block = blocks[labels[row]]
+    for number in np.unique(labels[rows]):
+        block, chosen = blocks[number], labels[rows] == number
         mates = block if len(block) <= _COLUMNS else rng.choice(block, size=_COLUMNS, replace=False)
-        own = device.gram(kernel, samples.take(np.array([row])), samples.take(mates)) ** 2
-        others = labels[everyone] != labels[row]
-        inside += float(own.mean()) * len(block)
+        own = device.gram(kernel, samples.take(rows[chosen]), samples.take(mates)) ** 2
+        inside += float(own.mean()) * len(block) * len(own)
+        others = labels[everyone] != number
         if others.any():
-            outside += float(to_everyone[others].mean()) * (n - len(block))
+            outside += float(squares[chosen][:, others].mean()) * (n - len(block)) * len(own)
     return inside / (inside + outside) if inside + outside > 0 else 1.0

@@ -198,16 +198,14 @@ class _Run:
         sample was watched."""
         if self._sampled:
             self.part, self.state = wake_everyone(self.whole, self.part, self.state)
-            self._sampled, self._early_goal, self.idle = False, 0.0, 0
-            self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
-            return
-        state = self.whole_state()
-        if self.whole.crew.agree(state.violation <= self.options.tol):
-            self.part, self.state = self.whole, state
         else:
-            near = max(self.state.violation, self._early_goal)
-            self.part, self.state = wake(self.whole, self.part, state, near)
-        self._early_goal, self.idle = 0.0, 0
+            state = self.whole_state()
+            if self.whole.crew.agree(state.violation <= self.options.tol):
+                self.part, self.state = self.whole, state
+            else:
+                near = max(self.state.violation, self._early_goal)
+                self.part, self.state = wake(self.whole, self.part, state, near)
+        self._sampled, self._early_goal, self.idle = False, 0.0, 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
 
     def whole_state(self) -> State:

@@ -126,11 +126,13 @@ class RegroupedSchedule(Schedule):
         tol: float,
         rng: np.random.Generator,
         most_blocks: int | None = None,
+        machines: int = 1,
     ) -> None:
         self.blocks, self.bridge_size = blocks, bridge_size
         self.intercept, self.tol, self.rng = intercept, tol, rng
         self.block_size = max(len(block) for block in blocks)
         self.most_blocks = most_blocks or len(blocks)
+        self.machines = machines
         self._iteration = 0
 
     def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
@@ -169,7 +171,13 @@ class RegroupedSchedule(Schedule):
         room = self.most_blocks * self.block_size
         if len(rows) > room:
             rows = sampled_rows(wishes, rows, room, self.rng)
-        return regroup(rows, -(-len(rows) // self.block_size))
+        return regroup(rows, evenly(-(-len(rows) // self.block_size), self.machines))
+
+
+def evenly(blocks: int, machines: int) -> int:
+    """A number of blocks close to the given one that keeps all machines equally busy: the nearest multiple of theirs,
+    where that does not make blocks much smaller."""
+    return blocks if 2 * blocks < machines else max(1, round(blocks / machines)) * machines
 
 
 @dataclass(frozen=True)

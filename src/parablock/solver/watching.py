@@ -96,7 +96,7 @@ def state_of_all(whole: Part, part: Part, state: State) -> State:
         return state
     coef, decision = np.zeros_like(whole.problem.target), np.empty_like(whole.problem.target)
     coef[:, part.rows], decision[:, part.rows] = state.coef, state.decision
-    resting = np.setdiff1d(np.arange(whole.problem.n), part.rows)
+    resting = _others(part.rows, whole.problem.n)
     if len(resting):
         support = np.flatnonzero(coef.any(axis=0))
         decision[:, resting] = whole.crew.decision(resting, support, coef[:, support])
@@ -122,13 +122,20 @@ def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:
     """From the state of a part: watch all rows from now on. Unlike `wake` it needs no decisions of the others: the kept
     columns of the support vectors get as long as they must be, and give them."""
     assert part.rows is not None
-    rows = np.concatenate((part.rows, np.setdiff1d(np.arange(whole.problem.n), part.rows)))
+    rows = np.concatenate((part.rows, _others(part.rows, whole.problem.n)))
     support = np.flatnonzero(state.coef.any(axis=0))
     everyone = whole.take(rows, part, support, room=len(rows))
     coef = np.zeros_like(whole.problem.target)
     coef[:, : len(part.rows)] = state.coef
     decision = everyone.crew.product(support, coef[:, support])
     return everyone, replace(State.at(everyone.problem, coef, decision), iteration=state.iteration)
+
+
+def _others(rows: np.ndarray, n: int) -> np.ndarray:
+    """All other numbers below n."""
+    others = np.ones(n, dtype=bool)
+    others[rows] = False
+    return np.flatnonzero(others)
 
 
 def _state_of(part: Part, state: State) -> State:

@@ -21,7 +21,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.devices import DEVICES, Device
-from parablock.devices.memory import memory_bytes
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
 from parablock.losses import Loss
@@ -76,7 +75,8 @@ class Settings:
     verbose: int = 0
 
     def make_device(self) -> Device:
-        return DEVICES[self.device](make_engine(self.engine).threads(self.n_jobs), memory_bytes(self.memory_limit))
+        engine = make_engine(self.engine)
+        return DEVICES[self.device](engine.threads(self.n_jobs), engine.memory(self.memory_limit))
 
     def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
@@ -147,13 +147,14 @@ def train(
         Coefficients to start from; they are moved into the box.
     """
     started = time.perf_counter()
-    progress = Progress(settings.verbose)
+    engine = make_engine(settings.engine)
+    progress = Progress(settings.verbose, engine.stream())
     options = settings.options(problem.loss, X)
     partitioner = make_partitioner(settings.partition, problem.n)
     centre = _mean(X) if kernel.shift_invariant else None
     device = settings.make_device()
     with device.session():
-        crew = make_engine(settings.engine).over(device, kernel, X, centre)
+        crew = engine.over(device, kernel, X, centre)
         crew.refuse_nonsense(rng)
         partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
         if crew.is_first:
@@ -243,20 +244,26 @@ def _keeping(
     settings: Settings, crew: Crew, kernel: Kernel, problem: Problem, X: Any, order: np.ndarray
 ) -> Iterator[tuple[Keeper | None, Snapshot | None]]:
     """What writes checkpoints, and the one to go on from."""
-    if settings.checkpoint is None:
-        if settings.resume is True:
-            raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
+    checkpoint, shelf = settings.checkpoint, make_engine(settings.engine).shelf
+    if checkpoint is None and settings.resume is True:
+        raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
+    if checkpoint is None and shelf is None:
         yield None, None
         return
-    checkpoint = settings.checkpoint if isinstance(settings.checkpoint, Checkpoint) else Checkpoint(settings.checkpoint)
-    fingerprint = _fingerprint(kernel, problem, X)
-    keeper = Keeper(checkpoint, fingerprint, order, writes=crew.is_first)
-    snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint))
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    fingerprint = "" if checkpoint is None else _fingerprint(kernel, problem, X)
+    keeper = Keeper(checkpoint, fingerprint, order, crew.is_first, shelf)
+    snapshot = None if shelf is None else shelf.start
+    if snapshot is None:
+        snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint))
     with keeper.listening():
         yield keeper, None if snapshot is None else snapshot.taken(order)
 
 
-def _earlier(checkpoint: Checkpoint, resume: bool | str, fingerprint: str) -> Snapshot | None:
+def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str) -> Snapshot | None:
+    if checkpoint is None:
+        return None
     there = os.path.exists(checkpoint.path)
     if there and not resume:
         raise CheckpointError(

@@ -1,6 +1,9 @@
-"""Engines: how machines talk. One machine, or processes that talk by MPI."""
+"""Engines: how machines talk. One machine, processes that talk by MPI, or the workers of a Dask cluster."""
+
+from typing import Any
 
 from parablock.engines.base import Crew, Engine
+from parablock.engines.dask import DaskEngine, is_collection
 from parablock.engines.local import LocalEngine
 from parablock.engines.mpi import MPIEngine
 from parablock.engines.sharing import Shard, moments
@@ -13,4 +16,21 @@ def make_engine(engine: str | Engine) -> Engine:
     return ENGINES[engine]() if isinstance(engine, str) else engine
 
 
-__all__ = ["ENGINES", "Crew", "Engine", "LocalEngine", "MPIEngine", "Shard", "make_engine", "moments"]
+def engine_for(engine: str | Engine, X: Any) -> Engine:
+    """The engine that fits or predicts X: a Dask collection is the business of its cluster."""
+    made = make_engine(engine)
+    return DaskEngine() if is_collection(X) and not isinstance(made, DaskEngine) else made
+
+
+__all__ = [
+    "ENGINES",
+    "Crew",
+    "DaskEngine",
+    "Engine",
+    "LocalEngine",
+    "MPIEngine",
+    "Shard",
+    "engine_for",
+    "make_engine",
+    "moments",
+]

@@ -11,12 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device
+from parablock.devices.memory import memory_bytes
 from parablock.kernels import Kernel
+from parablock.monitor.checkpoint import Shelf
 from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
@@ -42,7 +44,15 @@ class Counts:
 
 
 class Engine(ABC):
-    """Which machines take part; what the estimators' parameter `engine` is or names."""
+    """Which machines take part; what the estimators' parameter `engine` is or names.
+
+    Attributes
+    ----------
+    shelf : Shelf or None
+        Where this machine keeps the newest snapshot of a run in memory, if it does.
+    """
+
+    shelf: Shelf | None = None
 
     @abstractmethod
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> Crew:
@@ -51,6 +61,22 @@ class Engine(ABC):
     def threads(self, n_jobs: int | None) -> int | None:
         """How many threads this machine should use, where the user asked for so many."""
         return n_jobs
+
+    def memory(self, limit: Any) -> int:
+        """Bytes that this machine may keep kernel values in, where the user set a limit or None."""
+        return memory_bytes(limit)
+
+    def stream(self) -> TextIO | None:
+        """Where lines of progress go; None for standard error."""
+        return None
+
+    def fit_elsewhere(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> dict[str, Any] | None:
+        """The attributes of the fitted estimator, where other machines run the fit; None where this one does."""
+        return None
+
+    def predict_elsewhere(self, estimator: Any, method: str, X: Any) -> Any:
+        """The result of a method of the fitted estimator, where other machines compute it; None where this one does."""
+        return None
 
     def checked(self, check: Callable[[], T]) -> T:
         """The result of a check of this machine's input; an error of any machine is raised on all."""

@@ -31,6 +31,7 @@ import scipy.sparse as sp
 from joblib import cpu_count
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
+from parablock.devices.memory import memory_bytes
 from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
@@ -70,6 +71,10 @@ class RankEngine(Engine):
     def threads(self, n_jobs: int | None) -> int | None:
         """All cores of a machine, divided among the ranks on it as `gather` found them."""
         return max(1, cpu_count() // _Neighbours.count) if n_jobs is None else n_jobs
+
+    def memory(self, limit: Any) -> int:
+        """What is free on a machine, divided among the ranks on it; a limit that the user sets is for each rank."""
+        return memory_bytes(limit) // (_Neighbours.count if limit is None else 1)
 
     def checked(self, check: Callable[[], T]) -> T:
         return self.talk().each(check)
@@ -191,8 +196,10 @@ class RankCrew(Crew):
 
     def ordered(self, order: np.ndarray) -> RankCrew:
         rows = self.all_rows
-        again = rows.ordered(order) if isinstance(rows, ShardedRows) else rows.take(order)
-        return RankCrew(self.device, self.kernel, self.talk, again, self.exchange)
+        if isinstance(rows, ShardedRows):
+            return RankCrew(self.device, self.kernel, self.talk, rows.ordered(order), self.exchange)
+        # By number: a rank copies only the rows that it works on.
+        return RankCrew(self.device, self.kernel, self.talk, rows, self.exchange, order)
 
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> RankCrew:
         assert isinstance(before, RankCrew)

@@ -16,6 +16,10 @@ from parablock.monitor import CheckpointError
 T = TypeVar("T")
 
 
+class RankLost(RuntimeError):
+    """Another rank is gone, and with it whatever the ranks were doing together."""
+
+
 class Talk(ABC):
     """Collective operations of some ranks. All of them must call the same ones in the same order.
 
@@ -65,6 +69,8 @@ class Talk(ABC):
         """The results of a piece of work that every rank does for itself, by rank. An error of one rank is raised on
         all, and so is a keyboard interrupt."""
         try:
+            if self.interrupted():
+                raise KeyboardInterrupt
             outcome: tuple[bool, Any] = True, work()
         except (Exception, KeyboardInterrupt) as error:
             outcome = False, (type(error).__name__, str(error))
@@ -73,6 +79,10 @@ class Talk(ABC):
         if failed:
             raise _error(failed, self.size)
         return [value for _, value in outcomes]
+
+    def interrupted(self) -> bool:
+        """Whether this rank knows that the user wants to stop, other than by an exception of Python's."""
+        return False
 
     def each(self, work: Callable[[], T]) -> T:
         """This rank's result of a piece of work that every rank does for itself, with errors as in `together`."""

@@ -6,19 +6,20 @@ import os
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from parablock.devices import DEVICES
-from parablock.engines import ENGINES, Engine, Shard, make_engine, moments
+from parablock.engines import ENGINES, Engine, Shard, engine_for, make_engine, moments
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.monitor import Checkpoint
@@ -28,9 +29,22 @@ from parablock.problem import Problem
 from parablock.solver import CHOICES, BlockSolver, Solution
 from parablock.training import Settings, Trained, train
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 # Data of these types is exact in float32, which is twice as fast.
 _SMALL_TYPES = tuple(np.dtype(name) for name in ("float16", "int8", "uint8", "int16", "uint16", "bool"))
 _DENSE_ROWS = 4096
+
+
+def for_every_row(method: Method) -> Method:
+    """A method of a fitted machine that maps rows to rows: other machines may compute it where the data is."""
+
+    @wraps(method)
+    def wherever(self: KernelMachine, X: Any) -> Any:
+        check_is_fitted(self)
+        result = engine_for(self.engine, X).predict_elsewhere(self, method.__name__, X)
+        return method(self, X) if result is None else result
+
+    return wherever  # type: ignore[return-value]
 
 
 class KernelMachine(BaseEstimator, metaclass=ABCMeta):
@@ -74,6 +88,34 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         return tags
 
     # --------------------------------------------------------------------------------------------- fitting
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, dataframe, or Dask array or dataframe, of shape (n_samples, n_features)
+            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
+        y : array of shape (n_samples,)
+            Class labels of a classifier, real targets of a regressor; there also of shape (n_samples, n_targets).
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C for each sample.
+
+        Returns
+        -------
+        self
+        """
+        fitted = engine_for(self.engine, X).fit_elsewhere(self, X, y, sample_weight)
+        if fitted is None:
+            self._fit_here(X, y, sample_weight)
+        else:
+            self.__dict__.update(fitted)
+        return self
+
+    @abstractmethod
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Train on this machine, or as one of those that all do the same."""
 
     def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
         """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from parablock.estimators._documentation import documented
-from parablock.estimators._machine import KernelMachine
+from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
 
 
@@ -24,23 +24,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Train.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
-        y : array of shape (n_samples,)
-            Class labels.
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies C for each sample.
-
-        Returns
-        -------
-        self
-        """
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
 
         def labelled() -> Any:
             checked = self._check_samples(X, y)
@@ -60,7 +44,6 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             target = target[1:]
         weight = sample_weight * self._class_weights(y, labels, sample_weight)[labels]
         self._fit(X, target, np.broadcast_to(weight, target.shape), sample_weight)
-        return self
 
     def _class_weights(self, y: np.ndarray, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if self.class_weight == "balanced":
@@ -74,12 +57,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             )
         return weights
 
+    @for_every_row
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: of shape (n_samples,) for two classes, positive for ``classes_[1]``; else one column a
         class against the rest."""
         decision = self._decision(X)
         return decision[0] if len(self.classes_) == 2 else decision.T
 
+    @for_every_row
     def predict(self, X: Any) -> np.ndarray:
         """Class labels."""
         decision = self.decision_function(X)
@@ -268,6 +253,7 @@ class KernelLogisticRegression(KernelClassifier):
     def _make_loss(self) -> Loss:
         return Logistic()
 
+    @for_every_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every class, of shape (n_samples, n_classes)."""
         decision = self._decision(X)
@@ -278,6 +264,7 @@ class KernelLogisticRegression(KernelClassifier):
         # All against: nothing to tell the classes apart by.
         return np.where(total > 0, probability / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
 
+    @for_every_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of the probabilities."""
         with np.errstate(divide="ignore"):

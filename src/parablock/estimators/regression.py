@@ -6,11 +6,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from parablock.estimators._documentation import documented
-from parablock.estimators._machine import KernelMachine
+from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import EpsilonInsensitive, Loss, Quantile, SquaredError
 
 
@@ -23,31 +23,15 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         tags.target_tags.single_output = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Train.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
-        y : array of shape (n_samples,) or (n_samples, n_targets)
-            Real targets.
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies C for each sample.
-
-        Returns
-        -------
-        self
-        """
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y, sample_weight = self._checked(
             sample_weight, lambda: self._check_samples(X, y, multi_output=True, y_numeric=True)
         )
         self._single_target = y.ndim == 1
         target = np.atleast_2d(np.asarray(y, dtype=np.float64).T)
         self._fit(X, target, np.broadcast_to(sample_weight, target.shape), sample_weight)
-        return self
 
+    @for_every_row
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, in the shape that y had."""
         decision = self._decision(X)

@@ -181,23 +181,53 @@ def _broken(path: str | os.PathLike[str], why: str) -> str:
     )
 
 
-class Keeper:
-    """Writes checkpoints when it is time for one.
+class Shelf:
+    """The newest snapshot of a run, in this process's memory: what is left of the run when another machine dies.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    start : Snapshot, optional
+        The one to go on from.
+    """
+
+    def __init__(self, start: Snapshot | None = None) -> None:
+        self.start = start
+        self._last: tuple[Snapshot, np.ndarray] | None = None
+
+    def put(self, snapshot: Snapshot, order: np.ndarray) -> None:
+        """Keep a snapshot in which row order[i] is called i."""
+        self._last = snapshot, order
+
+    def newest(self) -> Snapshot | None:
+        return self.start if self._last is None else self._last[0].put_back(self._last[1])
+
+
+class Keeper:
+    """Keeps snapshots in memory and writes checkpoints when it is time for one.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint or None
     fingerprint : str
         Of the problem.
     order : ndarray of shape (n,)
         What the rows are called in files.
     writes : bool
         Whether this machine is the one that writes.
+    shelf : Shelf or None
+        Keeps the snapshot of every iteration.
     """
 
-    def __init__(self, checkpoint: Checkpoint, fingerprint: str, order: np.ndarray, writes: bool) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint | None,
+        fingerprint: str,
+        order: np.ndarray,
+        writes: bool,
+        shelf: Shelf | None = None,
+    ) -> None:
         self.checkpoint, self.fingerprint, self.order, self.writes = checkpoint, fingerprint, order, writes
-        self.path = os.fspath(checkpoint.path)
+        self.shelf = shelf
         self.terminated = False
         self._last_time, self._last_iteration = time.monotonic(), 0
 
@@ -205,6 +235,8 @@ class Keeper:
         self._last_time, self._last_iteration = time.monotonic(), iteration
 
     def is_due(self, iteration: int) -> bool:
+        if self.checkpoint is None:
+            return False
         every = self.checkpoint.iterations
         late = time.monotonic() - self._last_time >= self.checkpoint.seconds
         return late or (every is not None and iteration - self._last_iteration >= every)
@@ -212,7 +244,7 @@ class Keeper:
     def save(self, snapshot: Snapshot) -> None:
         """Write, if this machine does. A disk that is full must not end a long run: the last checkpoint is intact."""
         self.started(snapshot.iteration)
-        if not self.writes:
+        if not self.writes or self.checkpoint is None:
             return
         try:
             write(self.checkpoint.path, snapshot.put_back(self.order), self.fingerprint)

@@ -29,7 +29,7 @@ from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import EARLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
+from parablock.solver.watching import EARLY, SLOWLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
 
 logger = logging.getLogger("parablock")
 CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
@@ -160,13 +160,21 @@ class _Run:
 
     def descend(self) -> None:
         """Iterate until the watched rows have converged: well enough for a first check, or to the tolerance."""
-        while self.within_limits():
-            goal = self.options.tol if self.part.rows is None else max(self.options.tol, self._early_goal)
-            if self.part.crew.agree(self.state.violation <= goal):
-                break
+        while self.within_limits() and not self.part.crew.agree(self._converged()):
             self.iterate()
             if self.keeper is not None:
                 self._keep(self.keeper)
+
+    def _converged(self) -> bool:
+        if self.part.rows is None or self._early_goal == 0.0:
+            return self.state.violation <= self.options.tol
+        return self.state.violation <= max(self.options.tol, self._early_goal) or self._has_got_slow()
+
+    def _has_got_slow(self) -> bool:
+        """Whether the last two iterations, blocks and bridge, have done little for the objective of the rows that were
+        chosen at the start."""
+        last = [record.objective for record in self.history[-3:]]
+        return not self._sampled and len(last) == 3 and last[0] - last[2] < SLOWLY * abs(last[2])
 
     def iterate(self) -> None:
         """One outer iteration."""
@@ -203,7 +211,7 @@ class _Run:
             if self.whole.crew.agree(state.violation <= self.options.tol):
                 self.part, self.state = self.whole, state
             else:
-                near = max(self.state.violation, self._early_goal)
+                near = self._early_goal or self.state.violation
                 self.part, self.state = wake(self.whole, self.part, state, near)
         self._sampled, self._early_goal, self.idle = False, 0.0, 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
@@ -236,12 +244,18 @@ class _Run:
     # ------------------------------------------------------------------------------------------ checkpoints
 
     def _keep(self, keeper: Keeper) -> None:
-        """Write a checkpoint if it is time for one; the last one, if it is time to go."""
+        """Keep a snapshot, and write a checkpoint if it is time for one; the last one, if it is time to go."""
+        if keeper.shelf is not None:
+            keeper.shelf.put(self.snapshot(), keeper.order)
+        if keeper.checkpoint is None:
+            return
         terminated = self.whole.crew.anyone(keeper.terminated)
         if terminated or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
             keeper.save(self.snapshot())
         if terminated:
-            logger.warning("Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.path)
+            logger.warning(
+                "Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.checkpoint.path
+            )
             raise SystemExit(TERMINATED)
 
     def snapshot(self) -> Snapshot:

@@ -25,12 +25,13 @@ from parablock.solver.state import State
 
 # Rows rest that are farther from moving than this share of how far wishes are apart at the start, if enough of them do.
 NEAR, ENOUGH = 0.25, 0.2
-# The first check comes early, when the violation has fallen to this share of that: by then decisions are nearly what
-# they will be, and rows that were wrongly left to rest have missed little.
-EARLY = 0.5
+# The first check comes early, when the violation has fallen to this share of that, or two iterations have bettered the
+# objective by less than this share of it: by then decisions are nearly what they will be, and rows that were wrongly
+# left to rest have missed little.
+EARLY, SLOWLY = 0.5, 0.02
 # A sample from which training starts is watched alone until then, if it is no more than this share of the rows.
 SMALL_SAMPLE = 0.3
-_GROWTH = 1.25  # room for rows that wake up
+_GROWTH = 1.4  # room for rows that wake up
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+"""Ranks that are tasks on a Dask cluster: they talk by mailboxes.
+
+Every worker that takes part holds a mailbox, a Dask actor: other workers put messages into it directly, without the
+scheduler or the client in between. The rank on that worker takes them out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from parablock.engines.talk import RankLost, Talk
+
+T = TypeVar("T")
+_LOOK_UP_SECONDS = 2.0  # how often a rank that waits makes sure that its mailbox is still there
+_HERE: WeakValueDictionary[str, Mailbox] = WeakValueDictionary()  # the mailboxes in this process
+
+
+class Mailbox:
+    """Messages for one rank, by turn. Dask holds it; once the client is gone it is gone too."""
+
+    def __init__(self, name: str) -> None:
+        self._messages: dict[int, Sequence[np.ndarray]] = {}
+        self._changed = threading.Condition()
+        self._lost = ""
+        self.interrupted = False
+        _HERE[name] = self
+
+    def put(self, turn: int, message: Sequence[np.ndarray]) -> None:
+        with self._changed:
+            self._messages[turn] = message
+            self._changed.notify_all()
+
+    def lose(self, reason: str) -> None:
+        """Do not wait any longer: another rank is gone."""
+        with self._changed:
+            self._lost = reason
+            self._changed.notify_all()
+
+    def interrupt(self) -> None:
+        """The user wants to stop."""
+        self.interrupted = True
+
+    def take(self, turn: int, seconds: float) -> Sequence[np.ndarray] | None:
+        """The message of that turn; None if it did not come within so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: turn in self._messages or self._lost, timeout=seconds)
+            if turn in self._messages:
+                return self._messages.pop(turn)
+            if self._lost:
+                raise RankLost(self._lost)
+            return None
+
+
+class MailboxTalk(Talk):
+    """Collective operations by mailboxes.
+
+    Parameters
+    ----------
+    rank : int
+    mailboxes : sequence of Dask actors
+        Of all ranks.
+    name : str
+        Of this rank's own mailbox.
+    """
+
+    def __init__(self, rank: int, mailboxes: Sequence[Any], name: str) -> None:
+        super().__init__(rank, len(mailboxes))
+        self.mailboxes, self.name = mailboxes, name
+        self._turn = 0
+
+    def _share_array(self, values: np.ndarray) -> list[np.ndarray]:
+        # Bruck's algorithm: what has come doubles in every round, so there are few rounds. `parts` are those of this
+        # rank and the ones after it, around the circle.
+        parts: list[np.ndarray] = [np.ascontiguousarray(values)]
+        while len(parts) < self.size:
+            reach, self._turn = len(parts), self._turn + 1
+            wanted = min(reach, self.size - reach)
+            sent = self.mailboxes[(self.rank - reach) % self.size].put(self._turn, parts[:wanted])
+            parts += self._receive(self._turn)
+            try:
+                sent.result()
+            except OSError as error:
+                raise RankLost("A worker cannot be reached.") from error
+        return [parts[(rank - self.rank) % self.size] for rank in range(self.size)]
+
+    def _receive(self, turn: int) -> Sequence[np.ndarray]:
+        while True:
+            message = self._own().take(turn, _LOOK_UP_SECONDS)
+            if message is not None:
+                return message
+
+    def _own(self) -> Mailbox:
+        mailbox = _HERE.get(self.name)
+        if mailbox is None:
+            raise RankLost("The client that started this fit is gone.")
+        return mailbox
+
+    def add_up(self, values: np.ndarray, counts: list[int]) -> np.ndarray:
+        first = sum(counts[: self.rank])
+        return np.sum([part[first : first + counts[self.rank]] for part in self.share_array(values)], axis=0)
+
+    def interrupted(self) -> bool:
+        return self.rank == 0 and self._own().interrupted

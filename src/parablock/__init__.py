@@ -11,6 +11,7 @@ from parablock.estimators import (
 )
 from parablock.losses import Loss
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
+from parablock.planning import plan
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
@@ -31,5 +32,6 @@ __all__ = [
     "KernelSVR",
     "Loss",
     "__version__",
+    "plan",
     "solve",
 ]

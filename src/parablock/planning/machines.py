@@ -1,0 +1,111 @@
+"""What a machine and a network can do.
+
+The numbers of the CPU are of one core of an AMD EPYC with AVX-512: kernel values by ``python -m benchmarks.cpu work``,
+the others from where the seconds of fits of covtype (20,000 and 50,000 rows, one thread) went. Those of the GPU are of
+an NVIDIA H200. What is assumed and not measured says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from parablock.planning.checks import positive
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one rank computes with.
+
+    Attributes
+    ----------
+    cores : int
+        Blocks that it solves at the same time, where `plan` is not told the number of threads. Of a GPU its
+        multiprocessors.
+    value_ns, feature_ns : float
+        Nanoseconds of one core for a float32 kernel value: so many, and so many for each feature.
+    update_ns, update_row_ns : float
+        Nanoseconds of a coordinate update inside a block: so many, and so many for each row of the block.
+    core_bandwidth, bandwidth : float
+        Bytes a second that one core, and all cores together, read of kept columns.
+    row_ns : float
+        Nanoseconds for what every rank does by itself in an iteration, for each watched row and output: violation, gap,
+        line search, and the choice of the next blocks. One core of the host does it, also where a GPU computes kernel
+        values.
+    memory : float
+        Bytes for kernel values, where `plan` is not told a limit.
+    """
+
+    cores: int = 16
+    value_ns: float = 1.26
+    feature_ns: float = 0.026
+    update_ns: float = 0.0
+    update_row_ns: float = 2.0
+    core_bandwidth: float = 16e9
+    bandwidth: float = 100e9  # assumed: sixteen cores of a server reach the limit of its memory
+    row_ns: float = 150.0
+    memory: float = 4 * 2**30
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            positive(f"Machine.{field.name}", getattr(self, field.name), zero=field.name in ("value_ns", "update_ns"))
+
+    @classmethod
+    def measured(cls, features: int = 54) -> Machine:
+        """This machine, by about two seconds of kernel values and of products with kept columns; the costs of updates
+        and of rows are those of `Machine()`.
+
+        Parameters
+        ----------
+        features : int, default=54
+            Of the data that a forecast is wanted for; at least 9.
+        """
+        from parablock.planning.measuring import measured_rates
+
+        return cls(**measured_rates(features))
+
+
+# 215 G kernel values a second at 54 features and 33 G at 784, both in float32 accuracy, divided among 132
+# multiprocessors; an update takes 1.3 microseconds in a block of 4,096 rows, with a block on every multiprocessor. The
+# bandwidth is the maker's, and half of the memory for kernel values is an assumption.
+_H200 = Machine(
+    cores=132,
+    value_ns=0.363,
+    feature_ns=0.0046,
+    update_ns=300.0,
+    update_row_ns=0.25,
+    core_bandwidth=4.8e12 / 132,
+    bandwidth=4.8e12,
+    memory=70e9,
+)
+DEVICES = {"cpu": Machine(), "cuda": _H200}
+
+
+@dataclass(frozen=True)
+class Network:
+    """What ranks talk by.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Bytes a second that a rank receives.
+    latency : float
+        Seconds that a message takes however short it is.
+    one_machine : bool
+        Whether all ranks are on one machine and share its memory bandwidth.
+    """
+
+    bandwidth: float
+    latency: float
+    one_machine: bool = False
+
+    def __post_init__(self) -> None:
+        positive("Network.bandwidth", self.bandwidth)
+        positive("Network.latency", self.latency, zero=True)
+
+
+# Assumed, not measured: nine tenths of the nominal bandwidth of 10 and 100 Gbit/s, and usual latencies.
+NETWORKS = {
+    "shared memory": Network(bandwidth=5e9, latency=5e-6, one_machine=True),
+    "10 GbE": Network(bandwidth=1.1e9, latency=50e-6),
+    "InfiniBand": Network(bandwidth=11e9, latency=2e-6),
+}

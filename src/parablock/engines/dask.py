@@ -11,10 +11,12 @@ left. Dask computes the rows that died with the worker again, or the client send
 from __future__ import annotations
 
 import logging
+import pickle
 import sys
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -207,9 +209,11 @@ class _Attempt:
             for own, worker in zip(names, self.workers, strict=True)
         ]
         self.mailboxes = [mailbox.result() for mailbox in self._mailboxes]
+        # As bytes: Dask would take a mailbox for something that the task depends on, and end all of them with one.
+        sealed = pickle.dumps(self.mailboxes)
         self.ranks = [
             client.submit(
-                _rank, estimator, share, rank, self.mailboxes, names[rank], start,
+                _rank, estimator, share, rank, sealed, names[rank], start,
                 workers=[worker], key=names[rank], pure=False,
             )
             for rank, (share, worker) in enumerate(zip(shares, self.workers, strict=True))
@@ -246,7 +250,8 @@ class _Attempt:
     def _tell(self, there: set[str], reason: str) -> None:
         for mailbox, worker in zip(self.mailboxes, self.workers, strict=True):
             if worker in there:
-                mailbox.lose(reason)
+                with suppress(RuntimeError):  # this one is gone too
+                    mailbox.lose(reason)
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of the fitted model, with the warnings that its fit gave."""
@@ -329,14 +334,14 @@ def _rank(
     estimator: Any,
     share: dict[str, list[Any]],
     rank: int,
-    mailboxes: Sequence[Any],
+    mailboxes: bytes,
     name: str,
     start: Snapshot | None,
 ) -> _Outcome:
     """What one worker does."""
     from distributed import get_worker
 
-    engine = _WorkerEngine(MailboxTalk(rank, mailboxes, name), get_worker().state.nthreads, start)
+    engine = _WorkerEngine(MailboxTalk(rank, pickle.loads(mailboxes), name), get_worker().state.nthreads, start)
     model = clone(estimator).set_params(engine=engine)
     vars(model).update(fitted_attributes(estimator))
     columns = {name: _joined(parts) for name, parts in share.items()}

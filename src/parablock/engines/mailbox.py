@@ -49,11 +49,14 @@ class Mailbox:
         """The message of that turn; None if it did not come within so many seconds."""
         with self._changed:
             self._changed.wait_for(lambda: turn in self._messages or self._lost, timeout=seconds)
-            if turn in self._messages:
-                return self._messages.pop(turn)
-            if self._lost:
-                raise RankLost(self._lost)
-            return None
+            if turn not in self._messages:
+                self.look()
+            return self._messages.pop(turn, None)
+
+    def look(self) -> None:
+        """Raise an error if another rank is gone."""
+        if self._lost:
+            raise RankLost(self._lost)
 
 
 class MailboxTalk(Talk):
@@ -80,12 +83,14 @@ class MailboxTalk(Talk):
         while len(parts) < self.size:
             reach, self._turn = len(parts), self._turn + 1
             wanted = min(reach, self.size - reach)
-            sent = self.mailboxes[(self.rank - reach) % self.size].put(self._turn, parts[:wanted])
-            parts += self._receive(self._turn)
             try:
-                sent.result()
-            except OSError as error:
-                raise RankLost("A worker cannot be reached.") from error
+                sent = self.mailboxes[(self.rank - reach) % self.size].put(self._turn, parts[:wanted])
+                parts += self._receive(self._turn)
+                self._wait(sent)
+            except RankLost:
+                raise
+            except Exception as error:  # Dask has several for an actor that is gone
+                raise RankLost(f"A worker cannot be reached: {error}") from error
         return [parts[(rank - self.rank) % self.size] for rank in range(self.size)]
 
     def _receive(self, turn: int) -> Sequence[np.ndarray]:
@@ -93,6 +98,13 @@ class MailboxTalk(Talk):
             message = self._own().take(turn, _LOOK_UP_SECONDS)
             if message is not None:
                 return message
+
+    def _wait(self, sent: Any) -> None:
+        while True:
+            try:
+                return sent.result(timeout=_LOOK_UP_SECONDS)
+            except TimeoutError:
+                self._own().look()
 
     def _own(self) -> Mailbox:
         mailbox = _HERE.get(self.name)

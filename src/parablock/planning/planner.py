@@ -152,7 +152,7 @@ def _course(
     seen = default_watched(rows, count) if watched is None else share_or_count("watched", watched, rows)
     if seen < count:
         raise ValueError(f"watched must be at least the number of support vectors, {count:,}; got {watched!r}.")
-    blocks = Settings().block_count(SimpleNamespace(shape=(rows,)))
+    blocks = Settings().block_count(SimpleNamespace(shape=(rows,)), machines=1)
     if blocks == 1:  # is the problem itself, and solved at once
         return Course(rows, outputs, count, blocks, rows, 1)
     turns = whole("iterations", iterations) if iterations is not None else None

@@ -1,0 +1,224 @@
+"""Workers of a Dask cluster: the same solutions as one process, wherever the data comes from; deaths are survived."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from parablock import KernelLogisticRegression, KernelRidge, KernelSVC
+from parablock.engines import DaskEngine
+from tests.engines.problems import PROBLEMS, moons, numbers, outcome
+
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+SETTINGS = {"C": 5, "gamma": 3, "tol": 1e-6, "n_blocks": 5, "random_state": 0, "n_jobs": 1}
+
+
+def cluster_of(workers):
+    return distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, worker_dashboard_address=None
+    )
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def client(request):
+    with cluster_of(request.param) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def fresh_client():
+    """For tests that kill workers."""
+    with cluster_of(3) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def assert_same(found, expected, decisions=1e-4):
+    assert found["objective"] == pytest.approx(expected["objective"], rel=1e-6)
+    scale = np.abs(expected["decision"]).max()
+    np.testing.assert_allclose(found["decision"], expected["decision"], atol=decisions * scale)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_workers_find_the_same_solutions(client, name):
+    make, load = PROBLEMS[name]
+    X, y = load()
+    model = make(engine=DaskEngine(client)).fit(X, y)
+    assert_same(outcome(model, X), outcome(make().fit(X, y), X), decisions=2e-3)
+    assert sum(record.bytes_sent for record in model.history_) > 0
+
+
+class TestCollections:
+    def test_array_in_chunks_of_any_shape(self, client):
+        X, y = moons()
+        model = KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(90, 1)), da.from_array(y, chunks=90))
+        expected = KernelSVC(**SETTINGS).fit(X, y)
+        assert_same(outcome(model, X), outcome(expected, X))
+        np.testing.assert_array_equal(model.support_, expected.support_)
+        np.testing.assert_allclose(model.support_vectors_, X[model.support_])
+
+    def test_fewer_chunks_than_workers(self, client):
+        X, y = moons()
+        model = KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(400, 2)), y)
+        assert_same(outcome(model, X), outcome(KernelSVC(**SETTINGS).fit(X, y), X))
+
+    def test_targets_and_weights_may_be_plain_arrays(self, client):
+        X, y = moons()
+        weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
+        model = KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(80, 2)), y, sample_weight=weight)
+        assert_same(outcome(model, X), outcome(KernelSVC(**SETTINGS).fit(X, y, sample_weight=weight), X))
+
+    def test_sparse_chunks(self, client):
+        X, y = PROBLEMS["csr"][1]()
+        chunks = da.from_array(X.toarray(), chunks=(100, 30)).map_blocks(sp.csr_matrix)
+        model = KernelSVC(**SETTINGS).fit(chunks, y)
+        assert sp.issparse(model.support_vectors_)
+        assert_same(outcome(model, X), outcome(KernelSVC(**SETTINGS).fit(X, y), X))
+
+    def test_dataframe_and_its_names(self, client):
+        pd = pytest.importorskip("pandas")
+        dd = pytest.importorskip("dask.dataframe", reason="dask's dataframes are not installed")
+        X, y = moons()
+        frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=4)
+        model = KernelSVC(**SETTINGS).fit(frame, dd.from_pandas(pd.Series(y), npartitions=4))
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(frame.compute()))
+
+    def test_parts_of_different_lengths_are_refused(self, client):
+        X, y = moons()
+        with pytest.raises(ValueError, match="divided alike"):
+            KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=150))
+
+    def test_another_number_of_targets_is_refused(self, client):
+        X, y = moons()
+        with pytest.raises(ValueError, match="X has 400 rows, but y has 399"):
+            KernelSVC(engine=DaskEngine(client)).fit(X, y[1:])
+
+
+class TestPredictions:
+    @pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
+    def test_of_a_collection_are_a_collection(self, client, method):
+        X, y = moons()
+        model = KernelLogisticRegression(**SETTINGS).fit(X, y)
+        lazy = getattr(model, method)(da.from_array(X, chunks=(90, 1)))
+        here = getattr(model, method)(X)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == here.shape
+        assert lazy.dtype == here.dtype
+        np.testing.assert_allclose(lazy.compute(), here)
+
+    def test_of_an_array_are_computed_by_the_workers(self, client):
+        X, y = numbers()
+        model = KernelRidge(C=2, engine=DaskEngine(client), random_state=0).fit(X, y)
+        here = clone(model).set_params(engine="local").fit(X, y)
+        predicted = model.predict(X)
+        assert isinstance(predicted, np.ndarray)
+        np.testing.assert_allclose(predicted, here.predict(X), atol=1e-3)
+
+
+class TestFailures:
+    def test_bad_data_of_one_worker_is_an_error(self, client):
+        X, y = moons()
+        X[399, 0] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            KernelSVC(engine=DaskEngine(client)).fit(X, y)
+
+    def test_a_part_that_cannot_be_computed_is_an_error(self, client):
+        def broken(block):
+            raise OSError("the disk is on fire")
+
+        X, y = moons()
+        with pytest.raises(OSError, match="on fire"):
+            KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(100, 2)).map_blocks(broken, dtype=float), y)
+
+    def test_no_client(self, monkeypatch):
+        def none():
+            raise ValueError("No clients found")
+
+        monkeypatch.setattr(distributed, "default_client", none)
+        with pytest.raises(ValueError, match="no Dask client"):
+            KernelSVC().fit(da.ones((10, 2)), np.arange(10) % 2)
+
+    def test_warnings_reach_the_client(self, client):
+        X, y = moons()
+        with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+            KernelSVC(max_iter=1, **SETTINGS, engine=DaskEngine(client)).fit(X, y)
+
+    def test_ctrl_c_leaves_a_usable_model(self, client):
+        X, y = numbers(3000)
+        model = KernelRidge(C=1e6, gamma=0.5, tol=1e-12, n_blocks=40, random_state=0, engine=DaskEngine(client))
+
+        def interrupt():
+            time.sleep(4.0)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.warns(ConvergenceWarning, match="Interrupted"):
+            model.fit(X, y)
+        thread.join()
+        assert np.corrcoef(model.predict(X), y)[0, 1] > 0.9
+
+
+def _die_after(calls):
+    """The worker that this runs on kills itself in the middle of a later fit."""
+    from parablock.engines.mailbox import MailboxTalk
+
+    original, left = MailboxTalk._share_array, [calls]
+
+    def counted(self, values):
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, values)
+
+    MailboxTalk._share_array = counted
+
+
+class TestDeaths:
+    @pytest.mark.parametrize("source", ["array", "collection"])
+    @pytest.mark.parametrize("calls", [3, 90], ids=["at the start", "in the middle"])
+    def test_a_worker_that_is_killed_is_survived(self, fresh_client, source, calls, caplog):
+        X, y = moons()
+        victim = sorted(fresh_client.nthreads())[1]
+        fresh_client.run(_die_after, calls, workers=[victim])
+        before = set(fresh_client.nthreads())
+        if source == "array":
+            model = KernelSVC(engine=DaskEngine(fresh_client), **SETTINGS).fit(X, y)
+        else:
+            model = KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(50, 2)), da.from_array(y, chunks=50))
+        assert victim in before
+        assert victim not in fresh_client.nthreads()
+        assert "A Dask worker was lost" in caplog.text
+        assert_same(outcome(model.set_params(engine="local"), X), outcome(KernelSVC(**SETTINGS).fit(X, y), X))
+        iterations = [record.iteration for record in model.history_ if record.kind != "check"]
+        assert iterations == list(range(1, len(iterations) + 1))  # it went on where it was
+        if calls > 3:
+            assert "after iteration 0" not in caplog.text
+
+
+def test_a_client_that_dies_leaves_no_worker_waiting():
+    program = Path(__file__).with_name("client_that_dies.py")
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
+    assert "the workers are free again" in done.stdout, done.stdout + done.stderr
+
+
+def test_models_and_engines_travel(client):
+    import pickle
+
+    model = KernelSVC(**SETTINGS, engine=DaskEngine(client)).fit(*moons())
+    again = pickle.loads(pickle.dumps(model)).set_params(engine="local")
+    np.testing.assert_allclose(again.decision_function(moons()[0]), model.decision_function(moons()[0]))

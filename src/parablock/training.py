@@ -44,8 +44,8 @@ from parablock.solver import (
 # Larger blocks need fewer iterations, but more time for each coordinate update. Very many blocks get into each other's
 # way, so they grow with the rows, as far as their matrices can be computed at once.
 _BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
-# A bridge of two blocks' size saves iterations; but one machine solves it, and very many others would wait.
-_LARGE_BRIDGE, _MANY_MACHINES = 2, 8
+# A bridge of two blocks' size saves iterations; but one machine solves it, and many others would wait.
+_LARGE_BRIDGE, _MANY_MACHINES = 2, 4
 
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.

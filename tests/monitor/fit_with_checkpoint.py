@@ -1,6 +1,7 @@
 """Fits a small problem, on MPI ranks where mpiexec started this, with a checkpoint after every iteration.
 
-Prints the number of iterations and the objective. A third argument makes every iteration slow.
+Prints the number of iterations and the objective. A third argument "slow" makes every iteration slow, "loud" lets
+warnings be seen.
 """
 
 import os
@@ -15,9 +16,9 @@ from parablock import Checkpoint, KernelSVC
 SETTINGS = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0, "n_jobs": 1}
 
 
-def main(path, iterations, slow):
+def main(path, iterations, manner=""):
     under_mpi = any(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"))
-    if slow:
+    if manner == "slow":
         from parablock.devices import CpuDevice
 
         original = CpuDevice.solve_blocks
@@ -27,7 +28,7 @@ def main(path, iterations, slow):
             return original(self, *arguments)
 
         CpuDevice.solve_blocks = slowly
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("always" if manner == "loud" else "ignore")
     model = KernelSVC(
         **SETTINGS,
         max_iter=int(iterations),
@@ -40,4 +41,4 @@ def main(path, iterations, slow):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], len(sys.argv) > 3)
+    main(*sys.argv[1:])

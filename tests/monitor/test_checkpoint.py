@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,40 @@ def test_what_is_written_is_read_again(path):
     order = np.random.default_rng(2).permutation(5)
     np.testing.assert_array_equal(there.put_back(order).taken(order).coef, there.coef)
     np.testing.assert_array_equal(there.put_back(order).taken(order).watched, there.watched)
+
+
+SMALL_DISK = """
+set -e
+mount -t tmpfs -o size=128k none "$1"
+"$2" "$3" "$1/run.checkpoint" 2
+cp "$1/run.checkpoint" "$4"
+dd if=/dev/zero of="$1/filler" bs=1k 2>/dev/null || true   # now nothing fits any more
+"$2" -W always "$3" "$1/run.checkpoint" 1000 loud
+cmp "$1/run.checkpoint" "$4" && echo the last checkpoint is intact
+ls -A "$1"
+"""
+
+
+def mounting_is_allowed():
+    unshare = shutil.which("unshare")
+    tries = unshare and subprocess.run([unshare, "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    return bool(tries) and tries.returncode == 0
+
+
+@pytest.mark.skipif(not mounting_is_allowed(), reason="this system does not let tests mount a small file system")
+def test_a_disk_that_is_really_full(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    arguments = [disk, sys.executable, f"{HERE}/fit_with_checkpoint.py", tmp_path / "copy"]
+    command = ["unshare", "-rm", "sh", "-c", SMALL_DISK, "sh", *map(str, arguments)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "No space left on device. Training goes on" in done.stderr
+    assert "the last checkpoint is intact" in done.stdout
+    iterations, objective = done.stdout.splitlines()[1].split()
+    assert int(iterations) > 2
+    assert float(objective) > 0
+    assert ".part" not in done.stdout
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_and_training_goes_on(moons, path, monkeypatch):

@@ -28,7 +28,12 @@ from parablock import KernelSVC
 from parablock.engines import MPIEngine
 
 ERROR = 1e-3
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# One thread a rank; and memory that a fit gives back stays with its process, for the next fit to have at once.
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+}
 
 
 def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
@@ -67,7 +72,7 @@ def run(ranks: int, rows: int, data: str, exchange: str, tol: float) -> dict[str
     arguments = ["--worker", "--rows", str(rows), "--data", data, "--exchange", exchange, "--tol", str(tol)]
     done = subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.scaling", *arguments],
-        env={**os.environ, **dict.fromkeys(THREADS, "1")},
+        env={**os.environ, **ENVIRONMENT},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

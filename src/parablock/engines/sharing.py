@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from parablock.devices.base import Device, Rows, Samples
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
+from parablock.mapped import stretches
 
 
 class Shard:
@@ -126,8 +127,13 @@ class PartRows:
 
 def moments(X: Any, share: np.ndarray) -> tuple[float, float]:
     """Weighted sums of all values and of their squares, with one weight a row."""
-    squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-    return float((X.T @ share).sum()), float((squares.T @ share).sum())
+    first = second = 0.0
+    for start, stop in stretches(X):  # the squares of all rows would be a copy of them
+        part, weight = X[start:stop], share[start:stop]
+        squares = part.multiply(part) if sp.issparse(part) else np.square(part, dtype=np.float64)
+        first += float((part.T @ weight).sum())
+        second += float((squares.T @ weight).sum())
+    return first, second
 
 
 def fetch(talk: Talk, own: Any, starts: np.ndarray, rows: np.ndarray) -> Any:

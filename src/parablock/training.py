@@ -24,6 +24,7 @@ from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
 from parablock.losses import Loss
+from parablock.mapped import column_means, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read
 from parablock.partition import Partition, make_partitioner
@@ -293,5 +294,5 @@ def _fingerprint(kernel: Kernel, problem: Problem, X: Any) -> str:
 def _mean(X: Any) -> np.ndarray | None:
     """Of every feature; None where subtracting it would make sparse data dense."""
     if isinstance(X, Shard):
-        return None if sp.issparse(X.own) else X.mean()
-    return None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
+        return None if is_sparse(X.own) else X.mean()
+    return None if is_sparse(X) else column_means(X)

@@ -1,4 +1,4 @@
-"""Data that comes with the package."""
+"""Data that comes with the package, and CSR matrices on disk."""
 
 from importlib.resources import as_file, files
 from typing import Any, Literal
@@ -6,7 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["load_covtype_sample"]
+from parablock.datasets.csr_files import open_csr, save_csr
+
+__all__ = ["load_covtype_sample", "open_csr", "save_csr"]
 
 
 def load_covtype_sample(

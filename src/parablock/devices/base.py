@@ -47,6 +47,10 @@ class Samples(ABC):
         """The inner product of each of the given rows' features with the direction."""
         return np.asarray(self.features(rows) @ direction).ravel()
 
+    def nearby(self, rows: np.ndarray) -> Samples | None:
+        """The given rows in a place where they are faster to read again and again, if there is one with room."""
+        return None
+
 
 class Rows(Protocol):
     """Where samples are had from by number."""

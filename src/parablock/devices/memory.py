@@ -1,4 +1,4 @@
-"""How much memory kernel values may take."""
+"""How much memory kernel values may take, and rows that are on disk."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def memory_bytes(limit: Any) -> int:
             f"memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got {limit!r}."
         )
     return int(size)
+
+
+def bytes_for_rows(memory_limit: int) -> int:
+    """Rows that are on disk are read into memory as long as they take no more than this."""
+    return memory_limit // 4
 
 
 def _free_bytes() -> int:

@@ -37,6 +37,7 @@ from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
+from parablock.mapped import is_mapped
 from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
@@ -98,7 +99,8 @@ class RankEngine(Engine):
         if same:
             return (X, *columns)
         starts = np.concatenate(([0], np.cumsum([shape[0] for shape, _, _ in shapes])))
-        own = X.astype(np.result_type(*(dtype for _, dtype, _ in shapes)), copy=False)
+        common = np.result_type(*(dtype for _, dtype, _ in shapes))
+        own = talk.each(lambda: _converted(X, common))
         return (Shard(own, starts, talk), *(np.concatenate(talk.share(column)) for column in columns))
 
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> RankCrew:
@@ -352,6 +354,14 @@ def _for_sending(step: BlockStep, wishes: bool) -> BlockStep:
         return replace(step, wish=step.wish.astype(np.float32))
     moved = np.flatnonzero(step.step.any(axis=0))
     return replace(step, rows=step.rows[moved], step=step.step[:, moved], wish=step.wish[:, :0])
+
+
+def _converted(X: Any, dtype: np.dtype) -> Any:
+    if X.dtype != dtype and is_mapped(X):
+        raise ValueError(
+            f"The data on disk is {X.dtype} here and {dtype} elsewhere: store the files of all ranks in one precision."
+        )
+    return X if X.dtype == dtype else X.astype(dtype)
 
 
 def _digest(X: Any, columns: Sequence[np.ndarray]) -> str:

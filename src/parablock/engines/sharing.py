@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from parablock.devices.base import Device, Rows, Samples
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
+from parablock.mapped import column_means, some_rows, stretches
 
 
 class Shard:
@@ -31,7 +32,7 @@ class Shard:
 
     def mean(self) -> np.ndarray:
         """Of every feature."""
-        totals = self.talk.share(np.asarray(self.own.sum(axis=0, dtype=np.float64)).ravel())
+        totals = self.talk.share(column_means(self.own) * self.own.shape[0])
         return np.sum(totals, axis=0) / self.shape[0]
 
     def moments(self, share: np.ndarray) -> tuple[float, float]:
@@ -43,11 +44,11 @@ class Shard:
         """The given rows (sorted) of all ranks, where they are."""
         first, last = self.starts[self.talk.rank], self.starts[self.talk.rank + 1]
         own = rows[(rows >= first) & (rows < last)] - first
-        return Shard(self.own[own], np.searchsorted(rows, self.starts), self.talk)
+        return Shard(some_rows(self.own, own), np.searchsorted(rows, self.starts), self.talk)
 
     def __getitem__(self, rows: np.ndarray) -> Any:
         """The given rows, on every rank."""
-        return fetch(self.talk, self.own, self.starts, rows)
+        return fetch(self.talk, lambda own: self.own[own], self.starts, rows)
 
 
 class ShardedRows:
@@ -78,7 +79,7 @@ class ShardedRows:
         """See to it that every rank has the given rows, which all ranks must ask for."""
         missing = np.unique(rows[self._place[rows] < 0])
         if len(missing) and self.talk.size > 1:
-            self._travelled.append(fetch(self.talk, self.own.features(), self.starts, missing))
+            self._travelled.append(fetch(self.talk, self.own.features, self.starts, missing))
             self._place[missing] = np.arange(self._count, self._count + len(missing))
             self._count += len(missing)
             if len(self._travelled) > 1:
@@ -126,14 +127,19 @@ class PartRows:
 
 def moments(X: Any, share: np.ndarray) -> tuple[float, float]:
     """Weighted sums of all values and of their squares, with one weight a row."""
-    squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-    return float((X.T @ share).sum()), float((squares.T @ share).sum())
+    first = second = 0.0
+    for start, stop in stretches(X):  # the squares of all rows would be a copy of them
+        part, weight = X[start:stop], share[start:stop]
+        squares = part.multiply(part) if sp.issparse(part) else np.square(part, dtype=np.float64)
+        first += float((part.T @ weight).sum())
+        second += float((squares.T @ weight).sum())
+    return first, second
 
 
-def fetch(talk: Talk, own: Any, starts: np.ndarray, rows: np.ndarray) -> Any:
-    """The given rows of features that are spread over ranks, on every rank."""
+def fetch(talk: Talk, own: Callable[[np.ndarray], Any], starts: np.ndarray, rows: np.ndarray) -> Any:
+    """The given rows of features that are spread over ranks, on every rank; `own` gives rows of this rank's."""
     first, last = starts[talk.rank], starts[talk.rank + 1]
-    mine = own[rows[(rows >= first) & (rows < last)] - first]
+    mine = own(rows[(rows >= first) & (rows < last)] - first)
     # As they come: the first rank's rows before the second's.
     came = np.argsort(np.searchsorted(starts, rows, side="right"), kind="stable")
     back = np.empty(len(rows), dtype=np.intp)
@@ -141,7 +147,7 @@ def fetch(talk: Talk, own: Any, starts: np.ndarray, rows: np.ndarray) -> Any:
     if sp.issparse(mine):
         return sp.csr_matrix(sp.vstack(talk.share(sp.csr_matrix(mine))).tocsr()[back])
     parts = talk.share_array(np.ascontiguousarray(mine).ravel())
-    return np.concatenate(parts).reshape(len(rows), own.shape[1])[back]
+    return np.concatenate(parts).reshape(len(rows), mine.shape[1])[back]
 
 
 def even_parts(count: int, parts: int) -> np.ndarray:

@@ -19,9 +19,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from parablock.devices import DEVICES
+from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, Shard, engine_for, make_engine, moments
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
+from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
 from parablock.monitor import Checkpoint
 from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
@@ -122,7 +124,10 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         precomputed = self.kernel == "precomputed"
         dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
         formats = False if precomputed else "csr"
-        checked = validate_data(self, X, y, reset=reset, dtype=dtype, order="C", accept_sparse=formats, **options)
+        order = None if is_mapped(X) else "C"  # data on disk stays as it is, and gets into order when it is read
+        if is_mapped(X):
+            self._refuse_a_large_copy(X, dtype)
+        checked = validate_data(self, X, y, reset=reset, dtype=dtype, order=order, accept_sparse=formats, **options)
         X = checked if isinstance(y, str) else checked[0]
         if precomputed and reset and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -135,6 +140,19 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
                 "features to be non-negative, or choose another kernel."
             )
         return checked
+
+    def _refuse_a_large_copy(self, X: Any, dtype: Any) -> None:
+        """Of data on disk that is not of one of the types that are trained with."""
+        if X.dtype in (np.float32, np.float64):
+            return
+        converted = np.dtype(np.float32 if dtype is np.float32 else np.float64)
+        size, limit = data_bytes(X) // X.dtype.itemsize * converted.itemsize, memory_bytes(self.memory_limit)
+        if size > bytes_for_rows(limit):
+            raise ValueError(
+                f"X is on disk as {X.dtype} and would take {size / 2**20:.0f} MB of memory as {converted}, more than a "
+                f"quarter of memory_limit ({limit / 2**20:.0f} MB). Data that is to stay on disk must be float32 or "
+                "float64: write it as such a file, a part at a time (np.lib.format.open_memmap), or raise memory_limit."
+            )
 
     def _check_weight(self, X: Any, sample_weight: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -168,12 +186,13 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         n = X.shape[0]
         make_partitioner(self.partition, n)  # complains about labels that do not fit before rows are left out
         rows = np.flatnonzero(sample_weight > 0)
+        sparse = sp.issparse(X.own if isinstance(X, Shard) else X)
         start, partition = self._start(n, len(target)), self.partition
         if len(rows) < n:
             if isinstance(X, Shard):
                 X = X.keep(rows)
             else:
-                X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
+                X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else some_rows(X, rows)
             target, weight, sample_weight = target[:, rows], weight[:, rows], sample_weight[rows]
             start = None if start is None else start[:, rows]
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
@@ -181,8 +200,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
         trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
-        self._n_rows, self._dtype = n, X.dtype
-        self._sparse = sp.issparse(X.own if isinstance(X, Shard) else X)
+        self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
         self._keep(X, rows, trained)
         self._warn(trained.solution)
 
@@ -264,6 +282,19 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of shape (n_outputs, n)."""
         check_is_fitted(self)
+        return np.concatenate([self._decision_of(part) for part in self._in_memory(X)], axis=1)
+
+    def _in_memory(self, X: Any) -> Iterator[Any]:
+        """X in parts that may be copied; one, unless it is a large array on disk."""
+        if is_mapped(X):
+            # In float64 the parts must fit, whatever they are on disk.
+            most = bytes_for_rows(memory_bytes(self.memory_limit)) * X.dtype.itemsize // np.dtype(np.float64).itemsize
+            if data_bytes(X) > most:
+                yield from (X[start:stop] for start, stop in stretches(X, most))
+                return
+        yield X
+
+    def _decision_of(self, X: Any) -> np.ndarray:
         X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
         if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
             X = X[:, self._rows]  # without the columns of rows that took no part

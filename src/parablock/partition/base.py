@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class FeatureCentres(Centres):
 
     @classmethod
     def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
-        points = np.stack([np.asarray(samples.features(block).mean(axis=0)).ravel() for block in blocks])
+        points = np.stack([_mean(samples, block) for block in blocks])
         return cls(points, np.zeros(len(points)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -151,5 +150,14 @@ class Partitioner(ABC):
         return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng))
 
 
-def chunks(samples: Samples, size: int = 8192) -> list[Any]:
-    return [samples.take(slice(start, start + size)) for start in range(0, len(samples), size)]
+def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:
+    """The samples a few at a time; those that are on disk need not be in memory together."""
+    for start in range(0, len(samples), size):
+        yield samples.take(slice(start, start + size))
+
+
+def _mean(samples: Samples, block: np.ndarray, size: int = 1024) -> np.ndarray:
+    """Of the features of a block's rows, which may be too many to be in memory together."""
+    parts = (samples.features(block[start : start + size]) for start in range(0, len(block), size))
+    sums = (np.asarray(part.sum(axis=0, dtype=np.float64)).ravel() for part in parts)
+    return np.asarray(sum(sums) / len(block), dtype=samples.dtype)

@@ -30,6 +30,11 @@ class TreePartitioner(Partitioner):
             if parts <= 1 or len(node) <= 1:
                 leaves.append(np.sort(node))
                 continue
+            near = samples.nearby(node)
+            if near is not None:
+                inside, _ = self.blocks(device, kernel, near, parts, rng)
+                leaves += [np.sort(node[leaf]) for leaf in inside]
+                continue
             # The cut is at the rank that gives every leaf the same number of rows.
             cut = round(len(node) * (parts // 2) / parts)
             direction = _direction(samples, node, rng)

@@ -21,15 +21,17 @@ from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import ColumnStore
+from parablock.devices.cpu.stored import stored_samples
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
+from parablock.devices.memory import bytes_for_rows
 from parablock.kernels import Kernel
+from parablock.mapped import is_mapped
 from parablock.problem import Problem
 
 T = TypeVar("T")
 _CHUNK_ROWS = 2048  # the most rows that one task of a kernel product takes
 _TASKS_A_THREAD = 8  # at least, so that none of them waits long for the last
 _LARGER_BLOCKS = 4  # a bridge's matrix is so much larger than that of a first block
-_PANELS_AT_ONCE = 64  # panels kept ready at a time: a bound on the memory of sparse ones
 
 
 class CpuDevice(Device):
@@ -58,6 +60,8 @@ class CpuDevice(Device):
                 self._store = None
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CpuSamples:
+        if is_mapped(X) and kernel.overlap != "given":  # which reads from its matrix what it needs anyway
+            return stored_samples(X, kernel, centre, bytes_for_rows(self.memory_limit))
         return make_samples(X, kernel, centre)
 
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> CpuSamples:
@@ -73,6 +77,11 @@ class CpuDevice(Device):
 
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
+        order = rows.reading_order
+        if order is not None:
+            out = np.empty((coef.shape[0], len(rows)))
+            out[:, order] = self.kernel_dot(kernel, rows.take(order), columns, coef)
+            return out
         features = used_features(columns)
         rows, columns = narrow(rows, features), narrow(columns, features)
         weights = np.ascontiguousarray(coef.T, dtype=rows.dtype)
@@ -89,7 +98,7 @@ class CpuDevice(Device):
 
         for panel in panels(columns):
             ready.append(panel)
-            if len(ready) == _PANELS_AT_ONCE or panel[1] == len(columns):
+            if len(ready) == columns.panels_at_once or panel[1] == len(columns):
                 self._map(chunk, range(0, len(rows), size))
                 ready.clear()
         self.kernel_evaluations += len(rows) * len(columns)
@@ -157,7 +166,7 @@ class CpuDevice(Device):
         bytes_a_row = [len(rows) * samples.dtype.itemsize for rows in blocks]
         matrices = [size * len(rows) for size, rows in zip(bytes_a_row, blocks, strict=True)]
         room = self.memory_limit // 2  # the other half, at least, is the store's
-        keep = keep and sum(matrices) <= room
+        keep = keep and sum(matrices) + samples.bytes_on_disk <= room  # every block keeps its rows too
         largest = self.n_threads * _LARGER_BLOCKS * max(matrices)
         self._for_blocks = max(self._for_blocks, min(room, sum(matrices) if keep else largest))
         share = room if keep else room // min(self.n_threads, len(blocks))

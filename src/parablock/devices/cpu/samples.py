@@ -40,6 +40,21 @@ class CpuSamples(Samples):
     panel_width: int = MAX_PANEL
 
     @property
+    def panels_at_once(self) -> int:
+        """Panels that may be kept ready at a time: a bound on the memory of those that are copies."""
+        return 64
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """Of rows that would come into memory when they are taken."""
+        return 0
+
+    @property
+    def reading_order(self) -> np.ndarray | None:
+        """The order in which to read rows that are on disk, where it is not this one."""
+        return None
+
+    @property
     @abstractmethod
     def nanoseconds(self) -> float:
         """What a kernel value costs about on one core of today."""
@@ -54,6 +69,10 @@ class CpuSamples(Samples):
     @abstractmethod
     def overlap(self, start: int, stop: int, panel: Any, out: np.ndarray) -> None:
         """Fill `out` with the overlaps of the rows from start to stop with the panel's columns."""
+
+    def with_features(self, features: np.ndarray) -> CpuSamples:
+        """The samples with the given features only, where they are dense."""
+        raise TypeError(f"{type(self).__name__} have no features to leave out.")
 
 
 class DenseSamples(CpuSamples):
@@ -87,6 +106,9 @@ class DenseSamples(CpuSamples):
 
     def features(self, rows: Any = slice(None)) -> Any:
         return self.X[rows]
+
+    def with_features(self, features: np.ndarray) -> DenseSamples:
+        return DenseSamples(np.take(self.X, features, axis=1), self.kind, self.self_overlap)
 
 
 class SparseSamples(CpuSamples):
@@ -197,14 +219,14 @@ class CalledSamples(CpuSamples):
         return self.X[rows]
 
 
-def make_samples(X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CpuSamples:
+def make_samples(X: Any, kernel: Kernel, centre: np.ndarray | None = None, own: np.ndarray | None = None) -> CpuSamples:
     """Samples of the right kind for the data and the kernel.
 
     `centre` is subtracted where the kernel allows it: float32 tiles then keep the digits that large common
-    offsets would take.
+    offsets would take. `own` are the self-overlaps, where they are known.
     """
     if isinstance(kernel, Called):
-        return CalledSamples(X, kernel)
+        return CalledSamples(X, kernel, own)
     if kernel.overlap == "given":
         return GivenSamples.square(X) if X.shape[0] == X.shape[1] else GivenSamples.rows_only(X)
     if sp.issparse(X):
@@ -212,10 +234,10 @@ def make_samples(X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> Cp
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return SparseSamples(X, kernel.overlap)
+        return SparseSamples(X, kernel.overlap, own)
     if kernel.shift_invariant and centre is not None:
         X = X - centre.astype(X.dtype)
-    return DenseSamples(np.ascontiguousarray(X), kernel.overlap)
+    return DenseSamples(np.ascontiguousarray(X), kernel.overlap, own)
 
 
 def used_features(samples: CpuSamples) -> np.ndarray | None:
@@ -230,10 +252,7 @@ def used_features(samples: CpuSamples) -> np.ndarray | None:
 
 def narrow(samples: CpuSamples, features: np.ndarray | None) -> CpuSamples:
     """The samples with the given features only; None means all."""
-    if features is None:
-        return samples
-    assert isinstance(samples, DenseSamples)
-    return DenseSamples(np.take(samples.X, features, axis=1), samples.kind, samples.self_overlap)
+    return samples if features is None else samples.with_features(features)
 
 
 def _width(features: int, itemsize: int) -> int:

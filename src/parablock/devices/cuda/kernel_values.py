@@ -34,7 +34,7 @@ SIGMOID = tl.constexpr(7)
 COSINE = tl.constexpr(8)
 FIRST_OF_FEATURES = MANHATTAN
 LAST_OF_DISTANCE = CHI_SQUARED
-_LOG2E = tl.constexpr(1.0 / math.log(2.0))
+_MINUS_LOG2E = tl.constexpr(-1.0 / math.log(2.0))
 
 
 class KernelSpec(NamedTuple):
@@ -70,28 +70,27 @@ def spec_of(kernel: Kernel) -> KernelSpec:
         For a kernel that only Python code or the user's own matrix knows.
     """
     log2e = 1.0 / math.log(2.0)
-    known = type(kernel)
-    if known is RBF:
+    if type(kernel) is RBF:
         return KernelSpec(EXPONENTIAL.value, 2.0 * kernel.gamma * log2e)  # of half the squared distance
-    if known is Matern32:
+    if type(kernel) is Matern32:
         return KernelSpec(MATERN32.value, math.sqrt(2.0 * 6.0 * kernel.gamma))  # of the root of that half
-    if known is Matern52:
+    if type(kernel) is Matern52:
         return KernelSpec(MATERN52.value, math.sqrt(2.0 * 10.0 * kernel.gamma))
-    if known is Laplacian:
+    if type(kernel) is Laplacian:
         return KernelSpec(MANHATTAN.value, kernel.gamma * log2e)
-    if known is Chi2:
+    if type(kernel) is Chi2:
         return KernelSpec(CHI_SQUARED.value, kernel.gamma * log2e)
-    if known is Linear:
+    if type(kernel) is Linear:
         return KernelSpec(LINEAR.value)
-    if known is Polynomial:
+    if type(kernel) is Polynomial:
         return KernelSpec(POLYNOMIAL.value, kernel.gamma, kernel.coef0, kernel.degree)
-    if known is Sigmoid:
+    if type(kernel) is Sigmoid:
         return KernelSpec(SIGMOID.value, kernel.gamma, kernel.coef0)
-    if known is Cosine:
+    if type(kernel) is Cosine:
         return KernelSpec(COSINE.value)
     raise ValueError(
-        f"The kernel {known.__name__} is not available on a GPU, which has rbf, laplacian, chi2, matern32, matern52, "
-        "linear, polynomial, sigmoid and cosine: use device='cpu'."
+        f"The kernel {type(kernel).__name__} is not available on a GPU, which has rbf, laplacian, chi2, matern32, "
+        "matern52, linear, polynomial, sigmoid and cosine: use device='cpu'."
     )
 
 
@@ -114,12 +113,12 @@ def of_distance(distance, scale, KIND: tl.constexpr):
     """Kernel values of half squared distances, or of distances of their own kind."""
     if KIND == MATERN32:
         a = scale * tl.sqrt(distance)
-        values = (1.0 + a) * tl.exp2(-_LOG2E * a)
+        values = (1.0 + a) * tl.exp2(a * _MINUS_LOG2E)
     elif KIND == MATERN52:
         a = scale * tl.sqrt(distance)
-        values = (1.0 + a + a * a * (1.0 / 3.0)) * tl.exp2(-_LOG2E * a)
+        values = (1.0 + a + a * a * (1.0 / 3.0)) * tl.exp2(a * _MINUS_LOG2E)
     else:
-        values = tl.exp2(-scale * distance)
+        values = tl.exp2(distance * -scale)
     return values
 
 
@@ -155,7 +154,7 @@ def term_of_distance(x, z, KIND: tl.constexpr):
 @triton.jit
 def _tanh(x):
     # Of the exponential where that loses no digits, otherwise of the first terms of the series: error below 2e-7.
-    small = tl.exp2(-2.0 * _LOG2E * tl.abs(x))
+    small = tl.exp2(tl.abs(x) * _MINUS_LOG2E * 2.0)
     far = (1.0 - small) / (1.0 + small)
     square = x * x
     series = 1.0 + square * (-1.0 / 3.0 + square * (2.0 / 15.0 + square * (-17.0 / 315.0 + square * (62.0 / 2835.0))))

@@ -55,7 +55,7 @@ def tiling(kind: str, features: int, outputs: int) -> Tiling:
         return Tiling(128, 64, 8, 2)
     if kind == EXACT:
         return Tiling(128, 128, 8, 3)
-    return Tiling(128, 64, 4, 2) if features <= 64 else Tiling(128, 64, 8, 3)
+    return Tiling(128, 64, 4, 2) if features <= 64 and outputs == 1 else Tiling(128, 64, 8, 3)
 
 
 def gram_tiling(kind: str) -> Tiling:
@@ -547,7 +547,8 @@ def _values(
         values = of_distance(high, scale, KIND)
     else:
         inner = (high + low) * unit if HAS_LOW else high * unit
-        values = of_inner_product(inner, row_half, column_half, scale, shift, KIND, DEGREE)
+        row_norm, column_norm = row_half + row_half_low, column_half + column_half_low
+        values = of_inner_product(inner, row_norm, column_norm, scale, shift, KIND, DEGREE)
     return values
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from parablock.devices.cuda.losses import (
     EPSILON_INSENSITIVE,
@@ -18,7 +19,6 @@ from parablock.devices.cuda.losses import (
     LossSpec,
 )
 
-Tensor = torch.Tensor
 _SQUARED = (SQUARED_ERROR.value, SQUARED_HINGE.value)
 
 
@@ -76,8 +76,8 @@ def slopes(loss: LossSpec, coef: Tensor, target: Tensor, weight: Tensor) -> tupl
     lower, upper = bounds(loss, target, weight)
     curvature = torch.zeros_like(coef)
     if loss.number == EPSILON_INSENSITIVE.value:
-        left = torch.where(coef > 0.0, loss.parameter, -loss.parameter) - target
-        right = torch.where(coef >= 0.0, loss.parameter, -loss.parameter) - target
+        above, below = loss.parameter - target, -loss.parameter - target  # of the kink
+        left, right = torch.where(coef > 0.0, above, below), torch.where(coef >= 0.0, above, below)
     elif loss.number == LOGISTIC.value:
         inside = torch.maximum(coef * target, 1e-12 * weight)
         outside = torch.maximum(weight - coef * target, 1e-12 * weight)

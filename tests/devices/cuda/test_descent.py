@@ -112,6 +112,17 @@ def test_the_same_solution_as_on_the_cpu(name, pairs):
 
 @every_loss
 @pairs_or_not
+def test_about_as_many_updates_as_on_the_cpu(name, pairs):
+    # From zero, where fits begin: for the logistic loss an end of the box, with an enormous curvature.
+    case, limits = Case(name, pairs=pairs), Limits(pairs, fraction=0.03, floor=1e-2)
+    case.coef, case.decision = np.zeros_like(case.coef), np.zeros_like(case.decision)
+    solved, reference = case.solve(limits), case.solve_on_cpu(limits)
+    for found, step in zip(solved.updates.tolist(), reference):
+        assert found == pytest.approx(step.updates, rel=0.2, abs=2)
+
+
+@every_loss
+@pairs_or_not
 def test_steps_stay_in_the_box_and_pairs_keep_the_sum(name, pairs):
     case = Case(name, pairs=pairs, C=0.3)
     solved = case.solve(LIMITS._replace(pairs=pairs, fraction=0.1))

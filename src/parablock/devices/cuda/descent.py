@@ -211,7 +211,7 @@ def _descend(
             left2, right2, curvature2 = slopes(c2, y2, w2, number, LOSS)
             bend2 = k2 + curvature2.to(tl.float32)
             along2 = -left2
-            quadratic = tl.maximum(k1 + k2 - 2.0 * k12, least)
+            quadratic = tl.maximum(k1 + k2 - 2.0 * k12, tl.abs(k1) * RESOLUTION + 1e-12)
             # The pair's violation, from its promise: to ask the registers for the partner's decision would cost another
             # reduction.
             wish = most * tl.sqrt(tl.maximum(bend1 + bend2 - 2.0 * k12, least))
@@ -241,6 +241,7 @@ def _descend(
             new1 = _landed(tl.where(grows, c1 + step, c1 - step), lower1, upper1)
             new2 = _landed(c2 - step, lower2, upper2)
 
+        tl.debug_barrier()  # nobody stores before all threads have read the old coefficients
         left1, right1, curvature1 = slopes(new1, y1, w1, number, LOSS)
         moved = variable == first
         left = tl.where(moved, left1.to(tl.float32), left)
@@ -260,7 +261,7 @@ def _descend(
             decision += factor * (column - other)
         else:
             decision += tl.where(grows, factor, -factor) * column
-        tl.debug_barrier()  # the next update may read the stored coefficients in other threads
+        tl.debug_barrier()  # nor does anybody read the next ones before they are stored
 
         updates += 1
         first, grows, highest, violation = _worst(-(decision + right), decision + left, variable, PAIRS)

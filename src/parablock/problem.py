@@ -97,7 +97,7 @@ class Problem:
         upward, downward = -(decision + right), decision + left
         bias = fitting_bias(upward, downward) if self.intercept else 0.0
         _, parameter, target, weight = self.terms(output)
-        gap = _gap(
+        gap, dual_sum = _certificate(
             self.loss.compiled_dual,
             self.loss.compiled_primal,
             parameter,
@@ -111,7 +111,7 @@ class Problem:
         highest, lowest = float(upward.max()), float(downward.max())
         # With an intercept this is LIBSVM's stopping rule, the maximal violating pair, whatever the bias.
         violation = highest + lowest if self.intercept else max(highest, lowest)
-        objective = 0.5 * float(coef @ decision) + self.dual_sum(output, coef)
+        objective = 0.5 * float(coef @ decision) + dual_sum
         return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
 
     def take(self, rows: np.ndarray) -> Problem:
@@ -236,7 +236,7 @@ def _dual_sum(dual: Any, parameter: float, target: np.ndarray, weight: np.ndarra
 
 
 @njit(cache=True, nogil=True)
-def _gap(
+def _certificate(
     dual: Any,
     primal: Any,
     parameter: float,
@@ -244,11 +244,13 @@ def _gap(
     weight: np.ndarray,
     coef: np.ndarray,
     prediction: np.ndarray,
-) -> float:
+) -> tuple[float, float]:
+    """The duality gap, and the sum of the dual terms."""
     # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
     # rounding cannot make it negative.
-    total = 0.0
+    gap, dual_sum = 0.0, 0.0
     for i in range(len(coef)):
-        term = primal(prediction[i], target[i], weight[i], parameter) + dual(coef[i], target[i], weight[i], parameter)
-        total += max(0.0, term + coef[i] * prediction[i])
-    return total
+        own = dual(coef[i], target[i], weight[i], parameter)
+        dual_sum += own
+        gap += max(0.0, primal(prediction[i], target[i], weight[i], parameter) + own + coef[i] * prediction[i])
+    return gap, dual_sum

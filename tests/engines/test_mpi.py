@@ -34,6 +34,15 @@ def test_ranks_find_the_same_solutions(expected, ranks, data, exchange):
 
 
 @needs_mpi
+@pytest.mark.parametrize("stored", ["npy", "csr"])
+def test_ranks_read_their_own_part_of_files(tmp_path, stored):
+    found = results(2, f"{HERE}/fit_from_files.py", tmp_path, stored)
+    assert found["on disk"] == [True, True]
+    assert found["objective"] == pytest.approx(found["in memory"], rel=1e-5)
+    assert found["agreement"] > 0.995
+
+
+@needs_mpi
 @pytest.mark.parametrize("fault", ["nan", "features", "empty", "one class", "format", "different rows"])
 def test_bad_data_on_one_rank_is_an_error_on_all(fault):
     done = run(3, f"{HERE}/bad_shard.py", fault)

@@ -50,20 +50,19 @@ def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> 
     points = samples.features(node if len(node) <= _SAMPLE else rng.choice(node, size=_SAMPLE, replace=False))
     first = _row(points, int(rng.integers(points.shape[0])))
     second = _row(points, int(np.argmin(points @ first - 0.5 * _squares(points))))  # the farthest from the first
+    total = np.asarray(points.sum(axis=0)).ravel()
     for _ in range(_LLOYD_STEPS):
         side = points @ (first - second) > 0.5 * (first @ first - second @ second)
-        if side.all() or not side.any():
+        count = int(side.sum())
+        if count in (0, len(side)):
             break
-        first, second = _mean(points[side]), _mean(points[~side])
+        own = side.astype(points.dtype) @ points
+        first, second = own / count, (total - own) / (len(side) - count)
     return first - second
 
 
 def _row(points: Any, number: int) -> np.ndarray:
     return points[number].toarray().ravel() if sp.issparse(points) else points[number]
-
-
-def _mean(points: Any) -> np.ndarray:
-    return np.asarray(points.mean(axis=0)).ravel()
 
 
 def _squares(points: Any) -> np.ndarray:

@@ -77,7 +77,7 @@ class Settings:
 
     def make_device(self) -> Device:
         engine = make_engine(self.engine)
-        return DEVICES[self.device](engine.threads(self.n_jobs), engine.memory(self.memory_limit))
+        return DEVICES[self.device](engine.threads(self.n_jobs), self.memory_limit, engine.neighbours())
 
     def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
@@ -152,8 +152,9 @@ def train(
     progress = Progress(settings.verbose, engine.stream())
     options = settings.options(problem.loss, X)
     partitioner = make_partitioner(settings.partition, problem.n)
-    centre = _mean(X) if kernel.shift_invariant else None
     device = settings.make_device()
+    mean = _mean(X) if kernel.shift_invariant else None
+    centre = None if mean is None else device.centre(X.own if isinstance(X, Shard) else X, mean)
     with device.session():
         crew = engine.over(device, kernel, X, centre)
         crew.refuse_nonsense(rng)
@@ -170,7 +171,7 @@ def train(
         with _keeping(settings, crew, kernel, problem, X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, partitioner.restricted(order)),
-                _schedule(problem, settings, partition, rng, crew.size),
+                _schedule(problem, settings, partition, rng, crew.size, device.largest_block),
                 options,
                 State.at(ordered, coef, decision),
                 rng,
@@ -221,11 +222,18 @@ def solve(
 
 
 def _schedule(
-    problem: Problem, settings: Settings, partition: Partition, rng: np.random.Generator, machines: int
+    problem: Problem,
+    settings: Settings,
+    partition: Partition,
+    rng: np.random.Generator,
+    machines: int,
+    largest_block: int | None,
 ) -> Schedule:
     ends = np.cumsum(partition.sizes)
     blocks = [np.arange(end - size, end) for end, size in zip(ends, partition.sizes, strict=True)]
     bridge_size = int(partition.sizes.max()) * (_LARGE_BRIDGE if machines < _MANY_MACHINES else 1)
+    if largest_block is not None:
+        bridge_size = min(bridge_size, largest_block)
     if settings.regroup and len(partition.blocks) > 1:
         wide = partition.kernel_mass_inside < _WIDE_KERNEL
         return RegroupedSchedule(

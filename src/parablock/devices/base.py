@@ -125,19 +125,29 @@ class BlockStep:
 class Device(ABC):
     """A handful of array operations.
 
+    A device is made of a number of threads (None for all cores), a memory limit as users give it, and the number of
+    processes that share this machine's memory, where no limit is set.
+
     Attributes
     ----------
     name : str
     kernel_evaluations : int
         Kernel values computed so far.
+    largest_block : int or None
+        Rows of a block beyond which the device would cut it into smaller ones.
     """
 
     name: str
     kernel_evaluations: int = 0
+    largest_block: int | None = None
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
+
+    def centre(self, X: Any, mean: np.ndarray) -> np.ndarray:
+        """What to subtract from the rows of X, of which this is the mean."""
+        return mean
 
     @abstractmethod
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> Samples:

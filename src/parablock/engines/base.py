@@ -16,7 +16,6 @@ from typing import Any, TextIO, TypeVar
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device
-from parablock.devices.memory import memory_bytes
 from parablock.kernels import Kernel
 from parablock.monitor.checkpoint import Shelf
 from parablock.partition import Partition, Partitioner
@@ -62,9 +61,9 @@ class Engine(ABC):
         """How many threads this machine should use, where the user asked for so many."""
         return n_jobs
 
-    def memory(self, limit: Any) -> int:
-        """Bytes that this machine may keep kernel values in, where the user set a limit or None."""
-        return memory_bytes(limit)
+    def neighbours(self) -> int:
+        """How many processes of the fit share the memory of this machine; itself is one."""
+        return 1
 
     def stream(self) -> TextIO | None:
         """Where lines of progress go; None for standard error."""

@@ -31,7 +31,6 @@ import scipy.sparse as sp
 from joblib import cpu_count
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
-from parablock.devices.memory import memory_bytes
 from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
@@ -71,11 +70,10 @@ class RankEngine(Engine):
 
     def threads(self, n_jobs: int | None) -> int | None:
         """All cores of a machine, divided among the ranks on it as `gather` found them."""
-        return max(1, cpu_count() // _Neighbours.count) if n_jobs is None else n_jobs
+        return max(1, cpu_count() // self.neighbours()) if n_jobs is None else n_jobs
 
-    def memory(self, limit: Any) -> int:
-        """What is free on a machine, divided among the ranks on it; a limit that the user sets is for each rank."""
-        return memory_bytes(limit) // (_Neighbours.count if limit is None else 1)
+    def neighbours(self) -> int:
+        return _Neighbours.count
 
     def checked(self, check: Callable[[], T]) -> T:
         return self.talk().each(check)

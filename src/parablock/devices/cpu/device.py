@@ -23,7 +23,7 @@ from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples
 from parablock.devices.cpu.store import ColumnStore
 from parablock.devices.cpu.stored import stored_samples
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
-from parablock.devices.memory import bytes_for_rows
+from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
 from parablock.mapped import is_mapped
 from parablock.problem import Problem
@@ -37,9 +37,9 @@ _LARGER_BLOCKS = 4  # a bridge's matrix is so much larger than that of a first b
 class CpuDevice(Device):
     name = "cpu"
 
-    def __init__(self, n_jobs: int | None, memory_limit: int) -> None:
+    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1) -> None:
         self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
-        self.memory_limit = memory_limit
+        self.memory_limit = memory_bytes(memory_limit) // (sharers if memory_limit is None else 1)
         self.kernel_evaluations = 0
         self._pool: ThreadPoolExecutor | None = None
         self._kept: dict[int, Columns] = {}

@@ -1,0 +1,218 @@
+"""The GPU: fused kernel products and many blocks at once, by Triton; vectors of the solver stay with the CPU.
+
+No kernel value is kept from one product to the next: to compute it again costs less than a thousandth of a microsecond.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
+from parablock.devices.cuda import products
+from parablock.devices.cuda.descent import LARGEST_BLOCK, Limits, Solved, descend
+from parablock.devices.cuda.kernel_values import LAST_OF_DISTANCE, KernelSpec, spec_of
+from parablock.devices.cuda.losses import spec_of_loss
+from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card
+from parablock.devices.memory import memory_bytes
+from parablock.kernels import Kernel
+from parablock.problem import Problem
+
+_FEW_BLOCKS = 8  # whose matrices may as well be float32
+_GIGABYTE = 1 << 30
+
+
+class CudaDevice(Device):
+    name = "cuda"
+    largest_block = LARGEST_BLOCK
+
+    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1) -> None:
+        self.device = _card()
+        self.memory_limit = None if memory_limit is None else memory_bytes(memory_limit)
+        self.sharers = sharers
+        self.kernel_evaluations = 0
+
+    @contextmanager
+    def session(self) -> Iterator[CudaDevice]:
+        yield self
+
+    def centre(self, X: Any, mean: np.ndarray) -> np.ndarray:
+        """Whole numbers for whole numbers: they stay exact, and products of them need one part instead of two."""
+        rows = on_card(X, self.device)
+        return np.rint(mean) if bool((rows == rows.round()).all()) else mean
+
+    def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CudaSamples:
+        self._refuse_too_large(X)
+        return make_samples(X, kernel, spec_of(kernel), centre, self.device)
+
+    def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
+        raise ValueError("kernel='precomputed' is not available on a GPU: use device='cpu'.")
+
+    def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
+        assert isinstance(rows, CudaSamples) and isinstance(columns, CudaSamples)
+        self.kernel_evaluations += len(rows) * len(columns)
+        return products.gram(spec_of(kernel), rows.operand, columns.operand).cpu().numpy()
+
+    def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
+        assert isinstance(rows, CudaSamples) and isinstance(columns, CudaSamples)
+        self.kernel_evaluations += len(rows) * len(columns)
+        factors = torch.as_tensor(coef, device=self.device)
+        return products.kernel_dot(spec_of(kernel), rows.operand, columns.operand, factors).cpu().numpy()
+
+    def column_dot(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
+        return self.kernel_dot(kernel, samples, sources.take(rows), coef)
+
+    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
+        """Nothing is kept."""
+
+    def extend(
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+    ) -> None:
+        """Nothing is kept."""
+
+    # ------------------------------------------------------------------------------------------------------- blocks
+
+    def solve_blocks(
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        blocks: Sequence[np.ndarray],
+        rule: BlockRule,
+        keep: bool = False,
+    ) -> list[BlockStep]:
+        assert isinstance(samples, CudaSamples)
+        if rule.choice != "greedy":
+            raise ValueError(
+                f"block_solver={rule.choice!r} is not available on a GPU, which has 'greedy': use device='cpu'."
+            )
+        pieces, of_piece = _cut_to_size(blocks)
+        outputs = [rule.outputs_of(block) for block in of_piece]
+        spec = spec_of(kernel)
+        dtype = torch.float16 if spec.kind <= LAST_OF_DISTANCE.value and len(pieces) > _FEW_BLOCKS else torch.float32
+        found: list[_Piece] = []
+        for first, last in self._waves(pieces, dtype):
+            found += self._solve(spec, samples, problem, point, pieces[first:last], outputs[first:last], rule, dtype)
+        self.kernel_evaluations += sum(len(piece) ** 2 for piece in pieces)
+        steps = []
+        for number, rows in enumerate(blocks):
+            own = [piece for piece, block in zip(found, of_piece, strict=True) if block == number]
+            steps.append(
+                BlockStep(
+                    rows,
+                    np.concatenate([piece.step for piece in own], axis=1),
+                    np.concatenate([piece.wish for piece in own], axis=1),
+                    own[0].bias if len(own) == 1 else np.mean([piece.bias for piece in own], axis=0),
+                    sum(piece.updates for piece in own),
+                )
+            )
+        return steps
+
+    def _waves(self, pieces: Sequence[np.ndarray], dtype: torch.dtype) -> list[tuple[int, int]]:
+        """Stretches of blocks whose matrices have room at once."""
+        matrix = max(len(piece) for piece in pieces) ** 2 * dtype.itemsize
+        count = max(1, self._room() // 2 // matrix)
+        return [(first, min(first + count, len(pieces))) for first in range(0, len(pieces), count)]
+
+    def _solve(
+        self,
+        spec: KernelSpec,
+        samples: CudaSamples,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        pieces: Sequence[np.ndarray],
+        outputs: Sequence[Sequence[int]],
+        rule: BlockRule,
+        dtype: torch.dtype,
+    ) -> list[_Piece]:
+        """One wave: the matrices of all blocks, then a program for each block and output."""
+        size = max(len(piece) for piece in pieces)
+        rows = np.full((len(pieces), size), -1, dtype=np.int64)
+        for number, piece in enumerate(pieces):
+            rows[number, : len(piece)] = piece
+        matrices = products.block_grams(spec, samples.operand, samples.index(rows), dtype)
+        which = np.repeat(np.arange(len(pieces)), [len(those) for those in outputs])
+        output = np.array([one for those in outputs for one in those], dtype=np.intp)
+        filled = np.maximum(rows[which], 0)
+        there = rows[which] >= 0
+        numbers = [values[output[:, None], filled] for values in (*point, problem.target, problem.weight)]
+        numbers[3] = np.where(there, numbers[3], 0.0)
+        numbers[0] = np.where(there, numbers[0], 0.0)
+        coef, decision, target, weight = (torch.as_tensor(values, device=self.device) for values in numbers)
+        limits = Limits(rule.pairs, rule.fraction, rule.floor, rule.max_updates)
+        programs = torch.as_tensor(which, device=self.device)
+        solved = descend(spec_of_loss(problem.loss), matrices, programs, coef, decision, target, weight, limits)
+        return _pieces_of(solved, pieces, which, output, numbers[0], problem.n_outputs)
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _room(self) -> int:
+        """Bytes that matrices may take."""
+        return self._free() if self.memory_limit is None else min(self._free(), self.memory_limit)
+
+    def _free(self) -> int:
+        if self.device.type != "cuda":
+            return _GIGABYTE
+        cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return (torch.cuda.mem_get_info(self.device)[0] + cached) // self.sharers
+
+    def _refuse_too_large(self, X: Any) -> None:
+        needed, free = bytes_on_card(X), self._free()
+        if needed > free:
+            raise MemoryError(
+                f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / _GIGABYTE:.1f} GB on the GPU, and "
+                f"{free / _GIGABYTE:.1f} GB are free. Use device='cpu', or several GPUs with engine='mpi'."
+            )
+
+
+class _Piece:
+    """What was found of one block, for all outputs."""
+
+    def __init__(self, size: int, n_outputs: int) -> None:
+        self.step, self.wish = np.zeros((n_outputs, size)), np.full((n_outputs, size), np.nan)
+        self.bias, self.updates = np.full(n_outputs, np.nan), 0
+
+
+def _pieces_of(
+    solved: Solved,
+    pieces: Sequence[np.ndarray],
+    which: np.ndarray,
+    output: np.ndarray,
+    before: np.ndarray,
+    n_outputs: int,
+) -> list[_Piece]:
+    coef, wish, bias, updates = (values.cpu().numpy() for values in solved)
+    found = [_Piece(len(piece), n_outputs) for piece in pieces]
+    for program, (number, one) in enumerate(zip(which.tolist(), output.tolist(), strict=True)):
+        size, piece = len(pieces[number]), found[number]
+        piece.step[one] = coef[program, :size] - before[program, :size]
+        piece.wish[one] = wish[program, :size]
+        piece.bias[one] = bias[program]
+        piece.updates += int(updates[program])
+    return found
+
+
+def _cut_to_size(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:
+    """Blocks as they are, and in parts where they are too large for one program; and whose part each is."""
+    pieces, of_piece = [], []
+    for number, rows in enumerate(blocks):
+        parts = np.array_split(rows, -(-len(rows) // LARGEST_BLOCK))
+        pieces += parts
+        of_piece += [number] * len(parts)
+    return pieces, of_piece
+
+
+def _card() -> torch.device:
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return torch.device("cpu")  # Triton's interpreter: slow, for tests
+    raise ValueError("device='cuda' needs an NVIDIA GPU, and PyTorch finds none: use device='cpu'.")

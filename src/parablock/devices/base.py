@@ -157,6 +157,10 @@ class Device(ABC):
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
         """Columns of a precomputed kernel matrix, to predict with."""
 
+    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray] | None:
+        """The blocks of the tree partition (`parablock.partition.tree`), where the device has its own way to them."""
+        return None
+
     @abstractmethod
     def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
         """A small matrix of kernel values."""

@@ -11,8 +11,8 @@ from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner
 
-_SAMPLE = 256  # rows that a node's two centres are found on
-_LLOYD_STEPS = 3
+SAMPLE = 256  # rows that a node's two centres are found on
+LLOYD_STEPS = 3
 
 
 class TreePartitioner(Partitioner):
@@ -23,6 +23,9 @@ class TreePartitioner(Partitioner):
     def blocks(
         self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
     ) -> tuple[list[np.ndarray], Centres | None]:
+        made = device.tree(samples, n_blocks, rng)
+        if made is not None:
+            return made, None
         leaves: list[np.ndarray] = []
         nodes = [(np.arange(len(samples)), n_blocks)]
         while nodes:
@@ -35,8 +38,7 @@ class TreePartitioner(Partitioner):
                 inside, _ = self.blocks(device, kernel, near, parts, rng)
                 leaves += [np.sort(node[leaf]) for leaf in inside]
                 continue
-            # The cut is at the rank that gives every leaf the same number of rows.
-            cut = round(len(node) * (parts // 2) / parts)
+            cut = first_half(len(node), parts)
             direction = _direction(samples, node, rng)
             along = samples.project(node, direction)
             order = np.argpartition(along, min(cut, len(node) - 1))
@@ -45,13 +47,18 @@ class TreePartitioner(Partitioner):
         return [leaf for leaf in leaves if len(leaf)], None
 
 
+def first_half(size: int, parts: int) -> int:
+    """How many rows of a node of so many leaves go to the first half of the leaves: every leaf gets as many."""
+    return round(size * (parts // 2) / parts)
+
+
 def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
-    points = samples.features(node if len(node) <= _SAMPLE else rng.choice(node, size=_SAMPLE, replace=False))
+    points = samples.features(node if len(node) <= SAMPLE else rng.choice(node, size=SAMPLE, replace=False))
     first = _row(points, int(rng.integers(points.shape[0])))
     second = _row(points, int(np.argmin(points @ first - 0.5 * _squares(points))))  # the farthest from the first
     total = np.asarray(points.sum(axis=0)).ravel()
-    for _ in range(_LLOYD_STEPS):
+    for _ in range(LLOYD_STEPS):
         side = points @ (first - second) > 0.5 * (first @ first - second @ second)
         count = int(side.sum())
         if count in (0, len(side)):

@@ -16,14 +16,17 @@ import torch
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
 from parablock.devices.cuda import products
 from parablock.devices.cuda.descent import LARGEST_BLOCK, Limits, Solved, descend
-from parablock.devices.cuda.kernel_values import LAST_OF_DISTANCE, KernelSpec, spec_of
+from parablock.devices.cuda.kernel_values import KernelSpec, spec_of
 from parablock.devices.cuda.losses import spec_of_loss
 from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card
+from parablock.devices.cuda.tree import tree
 from parablock.devices.memory import memory_bytes
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
-_FEW_BLOCKS = 8  # whose matrices may as well be float32
+# A step waits for its slowest block while most of the card is idle: one that is not solved by then goes on in the next.
+_UPDATES_A_VARIABLE = 2
+_LEAST_SIZE = 16
 _GIGABYTE = 1 << 30
 
 
@@ -36,6 +39,7 @@ class CudaDevice(Device):
         self.memory_limit = None if memory_limit is None else memory_bytes(memory_limit)
         self.sharers = sharers
         self.kernel_evaluations = 0
+        self._last: tuple[Any, Any] = None, None  # data that is on the card already
 
     @contextmanager
     def session(self) -> Iterator[CudaDevice]:
@@ -43,12 +47,23 @@ class CudaDevice(Device):
 
     def centre(self, X: Any, mean: np.ndarray) -> np.ndarray:
         """Whole numbers for whole numbers: they stay exact, and products of them need one part instead of two."""
+        self._refuse_too_large(X)
         rows = on_card(X, self.device)
+        self._last = X, rows  # the same data is about to be made ready
         return np.rint(mean) if bool((rows == rows.round()).all()) else mean
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CudaSamples:
-        self._refuse_too_large(X)
-        return make_samples(X, kernel, spec_of(kernel), centre, self.device)
+        spec = spec_of(kernel)
+        if X is self._last[0]:
+            rows, self._last = self._last[1], (None, None)
+        else:
+            self._refuse_too_large(X)
+            rows = on_card(X, self.device)
+        return make_samples(rows, kernel, spec, centre)
+
+    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
+        assert isinstance(samples, CudaSamples)
+        return tree(samples.X, n_blocks, rng)
 
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
         raise ValueError("kernel='precomputed' is not available on a GPU: use device='cpu'.")
@@ -97,10 +112,9 @@ class CudaDevice(Device):
         pieces, of_piece = _cut_to_size(blocks)
         outputs = [rule.outputs_of(block) for block in of_piece]
         spec = spec_of(kernel)
-        dtype = torch.float16 if spec.kind <= LAST_OF_DISTANCE.value and len(pieces) > _FEW_BLOCKS else torch.float32
         found: list[_Piece] = []
-        for first, last in self._waves(pieces, dtype):
-            found += self._solve(spec, samples, problem, point, pieces[first:last], outputs[first:last], rule, dtype)
+        for first, last in self._waves(pieces):
+            found += self._solve(spec, samples, problem, point, pieces[first:last], outputs[first:last], rule)
         self.kernel_evaluations += sum(len(piece) ** 2 for piece in pieces)
         steps = []
         for number, rows in enumerate(blocks):
@@ -116,9 +130,9 @@ class CudaDevice(Device):
             )
         return steps
 
-    def _waves(self, pieces: Sequence[np.ndarray], dtype: torch.dtype) -> list[tuple[int, int]]:
+    def _waves(self, pieces: Sequence[np.ndarray]) -> list[tuple[int, int]]:
         """Stretches of blocks whose matrices have room at once."""
-        matrix = max(len(piece) for piece in pieces) ** 2 * dtype.itemsize
+        matrix = _padded(pieces) ** 2 * torch.float32.itemsize
         count = max(1, self._room() // 2 // matrix)
         return [(first, min(first + count, len(pieces))) for first in range(0, len(pieces), count)]
 
@@ -131,14 +145,13 @@ class CudaDevice(Device):
         pieces: Sequence[np.ndarray],
         outputs: Sequence[Sequence[int]],
         rule: BlockRule,
-        dtype: torch.dtype,
     ) -> list[_Piece]:
         """One wave: the matrices of all blocks, then a program for each block and output."""
-        size = max(len(piece) for piece in pieces)
+        size = _padded(pieces)
         rows = np.full((len(pieces), size), -1, dtype=np.int64)
         for number, piece in enumerate(pieces):
             rows[number, : len(piece)] = piece
-        matrices = products.block_grams(spec, samples.operand, samples.index(rows), dtype)
+        matrices = products.block_grams(spec, samples.operand, samples.index(rows), torch.float32)
         which = np.repeat(np.arange(len(pieces)), [len(those) for those in outputs])
         output = np.array([one for those in outputs for one in those], dtype=np.intp)
         filled = np.maximum(rows[which], 0)
@@ -147,7 +160,10 @@ class CudaDevice(Device):
         numbers[3] = np.where(there, numbers[3], 0.0)
         numbers[0] = np.where(there, numbers[0], 0.0)
         coef, decision, target, weight = (torch.as_tensor(values, device=self.device) for values in numbers)
-        limits = Limits(rule.pairs, rule.fraction, rule.floor, rule.max_updates)
+        limit = rule.max_updates
+        if limit is None and rule.fraction > 0.0:
+            limit = _UPDATES_A_VARIABLE * size
+        limits = Limits(rule.pairs, rule.fraction, rule.floor, limit)
         programs = torch.as_tensor(which, device=self.device)
         solved = descend(spec_of_loss(problem.loss), matrices, programs, coef, decision, target, weight, limits)
         return _pieces_of(solved, pieces, which, output, numbers[0], problem.n_outputs)
@@ -198,6 +214,11 @@ def _pieces_of(
         piece.bias[one] = bias[program]
         piece.updates += int(updates[program])
     return found
+
+
+def _padded(pieces: Sequence[np.ndarray]) -> int:
+    """A power of two that all have room in: few sizes, so that Triton compiles few programs."""
+    return max(_LEAST_SIZE, 1 << (max(len(piece) for piece in pieces) - 1).bit_length())
 
 
 def _cut_to_size(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:

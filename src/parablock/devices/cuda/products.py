@@ -172,8 +172,8 @@ def block_grams(
     _block_grams[(len(tile_row) * n_blocks,)](
         *_tensors(samples),
         blocks.to(torch.int64).contiguous(),
-        tile_row.contiguous(),
-        tile_column.contiguous(),
+        tile_row.clone(),
+        tile_column.clone(),  # begins where memory is aligned: Triton would compile another program otherwise
         out,
         size,
         len(tile_row),
@@ -228,9 +228,11 @@ def _processors(device: torch.device) -> int:
 #
 # Rows and columns past the end are read as the last one instead of being masked, which costs nothing, and left out
 # where the result is written or multiplied. Row numbers are 64 bits wide before they are multiplied with a width.
+#
+# Numbers of rows are not to be specialised for: they change from call to call, and compiling takes a second.
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "ranges", "tiles_a_range"])
 def _kernel_dot(
     rows_high,
     rows_low,
@@ -346,7 +348,7 @@ def _kernel_dot(
         tl.store(base + output[None, :].to(tl.int64) * n + row[:, None], all_sums, there[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "column_tiles"])
 def _gram(
     rows_high,
     rows_low,
@@ -402,7 +404,7 @@ def _gram(
     tl.store(places, values.to(out.dtype.element_ty), (own < n)[:, None] & (other < m)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["pairs"])
 def _block_grams(
     high,
     low,

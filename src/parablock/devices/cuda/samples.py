@@ -62,12 +62,10 @@ def bytes_on_card(X: Any) -> int:
     return X.shape[0] * padded_features(X.shape[1]) * _BYTES_A_FEATURE
 
 
-def make_samples(
-    X: Any, kernel: Kernel, spec: KernelSpec, centre: np.ndarray | None, device: torch.device
-) -> CudaSamples:
-    rows = on_card(X, device)
+def make_samples(rows: torch.Tensor, kernel: Kernel, spec: KernelSpec, centre: np.ndarray | None) -> CudaSamples:
+    """Rows on the card made ready for a kernel."""
     if kernel.shift_invariant and centre is not None:
-        rows = rows - torch.as_tensor(centre, dtype=torch.float32, device=device)
+        rows = rows - torch.as_tensor(centre, dtype=torch.float32, device=rows.device)
     return CudaSamples(rows, prepare(rows, FLOAT32 if spec.by_features else None), kernel.overlap)
 
 

@@ -17,6 +17,8 @@ import numpy as np
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
+_AT_ONCE = 1024  # rows whose features are looked at
+
 
 class Samples(ABC):
     """Rows of data made ready for the device and a kernel.
@@ -42,6 +44,12 @@ class Samples(ABC):
     @abstractmethod
     def features(self, rows: Any = slice(None)) -> Any:
         """The given rows as a dense or CSR array; for partitions."""
+
+    def mean(self, rows: np.ndarray) -> np.ndarray:
+        """The mean of the given rows' features, which may be too many to be in memory together."""
+        parts = (self.features(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE))
+        sums = (np.asarray(part.sum(axis=0, dtype=np.float64)).ravel() for part in parts)
+        return np.asarray(sum(sums) / len(rows), dtype=self.dtype)
 
     def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """The inner product of each of the given rows' features with the direction."""

@@ -86,7 +86,7 @@ class FeatureCentres(Centres):
 
     @classmethod
     def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
-        points = np.stack([_mean(samples, block) for block in blocks])
+        points = np.stack([samples.mean(block) for block in blocks])
         return cls(points, np.zeros(len(points)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -154,10 +154,3 @@ def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:
     """The samples a few at a time; those that are on disk need not be in memory together."""
     for start in range(0, len(samples), size):
         yield samples.take(slice(start, start + size))
-
-
-def _mean(samples: Samples, block: np.ndarray, size: int = 1024) -> np.ndarray:
-    """Of the features of a block's rows, which may be too many to be in memory together."""
-    parts = (samples.features(block[start : start + size]) for start in range(0, len(block), size))
-    sums = (np.asarray(part.sum(axis=0, dtype=np.float64)).ravel() for part in parts)
-    return np.asarray(sum(sums) / len(block), dtype=samples.dtype)

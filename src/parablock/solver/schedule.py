@@ -22,6 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -137,21 +138,22 @@ class RegroupedSchedule(Schedule):
 
     def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         self._iteration += 1
-        wishes = Wishes.of(measures, self.tol)
         if self._iteration == 1:
+            wishes = Wishes.of(measures, self.tol)
             everyone = wishes.everyone_moves() and len(self.blocks) <= self.most_blocks
             blocks = self.blocks if everyone else self._fresh_blocks(wishes, regroup)
             return Plan("regrouped", blocks, wishes.outputs, self.intercept or len(blocks) > 1)
         # The outputs move different rows: each gets blocks of its own, which hold more of them.
         kind = "bridge" if self._iteration % 2 == 0 else "regrouped"
         blocks, of_block = [], []
-        for output in wishes.outputs:
+        outputs = _unfinished(measures, self.tol)
+        for output in outputs:
             own = Wishes.of([measures[output]], self.tol)
             fresh = [bridge_rows(own, self.bridge_size)] if kind == "bridge" else self._fresh_blocks(own, regroup)
             blocks += fresh
             of_block += [(output,)] * len(fresh)
-        several = kind == "regrouped" and len(blocks) > len(wishes.outputs)
-        return Plan(kind, blocks, wishes.outputs, self.intercept or several, of_block)
+        several = kind == "regrouped" and len(blocks) > len(outputs)
+        return Plan(kind, blocks, outputs, self.intercept or several, of_block)
 
     def learn(self, plan: Plan, step: float) -> None:
         if plan.kind == "regrouped":
@@ -192,17 +194,17 @@ class Wishes:
 
     @classmethod
     def of(cls, measures: Sequence[Measure], tol: float) -> Wishes:
-        outputs = [output for output, measure in enumerate(measures) if measure.violation > tol]
+        outputs = _unfinished(measures, tol)
         unfinished = [measures[output] for output in outputs]
         return cls(
             outputs,
-            np.maximum.reduce([measure.upward for measure in unfinished]),
-            np.maximum.reduce([measure.downward for measure in unfinished]),
-            np.logical_or.reduce([measure.free for measure in unfinished]),
+            reduce(np.maximum, [measure.upward for measure in unfinished]),
+            reduce(np.maximum, [measure.downward for measure in unfinished]),
+            reduce(np.logical_or, [measure.free for measure in unfinished]),
             tol,
         )
 
-    @property
+    @cached_property
     def violation(self) -> np.ndarray:
         return np.maximum(self.upward, self.downward)
 
@@ -214,13 +216,20 @@ class Wishes:
         return len(self.active_rows()) == len(self.free)
 
 
+def _unfinished(measures: Sequence[Measure], tol: float) -> list[int]:
+    """The outputs that have not converged."""
+    return [output for output, measure in enumerate(measures) if measure.violation > tol]
+
+
 def bridge_rows(wishes: Wishes, size: int) -> np.ndarray:
     """Half the worst upward and half the worst downward violators, filled up with the other free variables
     that are farthest from converged."""
     half = size // 2
     rows = np.union1d(_largest(wishes.upward, half), _largest(wishes.downward, half))
     rows = rows[wishes.violation[rows] > 0]
-    others = np.setdiff1d(np.flatnonzero(wishes.free), rows, assume_unique=True)
+    others = wishes.free.copy()
+    others[rows] = False
+    others = np.flatnonzero(others)
     fill = others[_largest(wishes.violation[others], size - len(rows))]
     return np.sort(np.concatenate((rows, fill)))
 

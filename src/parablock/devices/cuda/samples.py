@@ -52,6 +52,9 @@ class CudaSamples(Samples):
     def features(self, rows: Any = slice(None)) -> Any:
         return self.X[self.index(rows)].cpu().numpy()
 
+    def mean(self, rows: np.ndarray) -> np.ndarray:
+        return self.X[self.index(rows)].mean(dim=0).cpu().numpy()
+
     def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         along = torch.as_tensor(direction, dtype=torch.float32, device=self.X.device)
         return (self.X[self.index(rows)] @ along).cpu().numpy()

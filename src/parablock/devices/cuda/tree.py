@@ -24,17 +24,20 @@ def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[np.nd
         places = starts[chosen, None] + (rng.random((len(chosen), SAMPLE)) * sizes[chosen, None]).astype(np.int64)
         points = X[order[torch.as_tensor(places, device=X.device)]]
         direction[torch.as_tensor(chosen, device=X.device)] = _directions(points)
-        node = torch.repeat_interleave(
-            torch.arange(len(sizes), device=X.device), torch.as_tensor(sizes, device=X.device), output_size=len(X)
-        )
+        node = _numbers(sizes, X.device)
         # By node, and inside a node along its direction; a node that is not cut has the direction zero, and stays.
         along = torch.argsort(_along(X, order, node, direction), stable=True)
         order = order[along[torch.argsort(node[along], stable=True)]]
         sizes, parts = _halved(sizes, parts, wanted)
-    leaf = np.repeat(np.arange(len(sizes)), sizes)
-    rows = order.cpu().numpy()
-    rows = rows[np.lexsort((rows, leaf))]
-    return [block for block in np.split(rows, np.cumsum(sizes)[:-1]) if len(block)]
+    leaf = _numbers(sizes, X.device)
+    rows = (leaf * len(X) + order).sort().values - leaf * len(X)  # each leaf in itself
+    return np.split(rows.cpu().numpy(), np.cumsum(sizes)[:-1])
+
+
+def _numbers(sizes: np.ndarray, device: torch.device) -> torch.Tensor:
+    """The node of every place."""
+    nodes = torch.arange(len(sizes), device=device)
+    return torch.repeat_interleave(nodes, torch.as_tensor(sizes, device=device), output_size=int(sizes.sum()))
 
 
 def _directions(points: torch.Tensor) -> torch.Tensor:

@@ -117,7 +117,8 @@ def fit(case: Fit) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
     total = time.perf_counter() - started
     objective = np.array([record.objective for record in model.history_])
     best = objective.min()
-    found, lines = [], []
+    found: list[dict[str, Any]] = []
+    lines: list[tuple[str, ...]] = []
     accuracy = float(model.score(X_test, y_test))
     for goal in case.goals:
         near = (objective - best) / abs(best) <= (goal.error or 0.0)

@@ -36,15 +36,16 @@ regroup : bool, default=True
     True makes fresh blocks of what can still move in every iteration; False is the paper's Algorithm 1.
 prediction : {"global", "local"}, default="global"
     "local" predicts with the model of the nearest block (needs ``regroup=False``).
-device : {"cpu"}, default="cpu"
-    What computes.
+device : {"cpu", "cuda", "auto"}, default="cpu"
+    What computes: the cores, an NVIDIA GPU (needs ``parablock[gpu]``), or a GPU where there is one.
 engine : {"local", "mpi"} or Engine, default="local"
-    Which machines take part: this one, or the processes that mpiexec started (`parablock.engines.MPIEngine` has
-    options).
+    Which machines take part: this one, the processes that mpiexec started (`parablock.engines.MPIEngine` has
+    options), or the workers of a Dask cluster (`parablock.engines.DaskEngine`).
 n_jobs : int or None, default=None
     Threads; None and -1 mean all cores.
 memory_limit : int, str or None, default=None
-    Memory for kernel values, in bytes or as "500MB" or "2GB"; None takes half of what is free, at most 4 GB.
+    Memory for kernel values, in bytes or as "500MB" or "2GB"; None takes half of what is free, at most 4 GB;
+    on a GPU all that is free there.
 checkpoint : str, path, Checkpoint or None, default=None
     File in which training leaves how far it got, every ten minutes (`parablock.Checkpoint` has options) and when the
     process is asked to terminate (SIGTERM).

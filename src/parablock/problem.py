@@ -93,25 +93,18 @@ class Problem:
 
     def measure(self, output: int, coef: np.ndarray, decision: np.ndarray) -> Measure:
         """Objective, duality gap and violation of one output at a point with its `decision = K coef`."""
-        left, right, _ = self.slopes(output, coef)
-        upward, downward = -(decision + right), decision + left
-        bias = fitting_bias(upward, downward) if self.intercept else 0.0
-        _, parameter, target, weight = self.terms(output)
-        gap, dual_sum = _certificate(
-            self.loss.compiled_dual,
-            self.loss.compiled_primal,
-            parameter,
-            target,
-            weight,
-            coef,
-            decision + bias,
+        slopes, parameter, target, weight = self.terms(output)
+        upward, downward, free = np.empty_like(coef), np.empty_like(coef), np.empty_like(coef)
+        count, highest, lowest = _wishes(slopes, parameter, target, weight, coef, decision, upward, downward, free)
+        bias = balancing_bias(free[:count], highest, lowest) if self.intercept else 0.0
+        if bias != 0.0:
+            upward -= bias
+            downward += bias
+        gap, objective = _certificate(
+            self.loss.compiled_dual, self.loss.compiled_primal, parameter, target, weight, coef, decision, bias
         )
-        upward -= bias
-        downward += bias
-        highest, lowest = float(upward.max()), float(downward.max())
         # With an intercept this is LIBSVM's stopping rule, the maximal violating pair, whatever the bias.
         violation = highest + lowest if self.intercept else max(highest, lowest)
-        objective = 0.5 * float(coef @ decision) + dual_sum
         return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
 
     def take(self, rows: np.ndarray) -> Problem:
@@ -190,18 +183,21 @@ class Measure:
 
 
 def fitting_bias(upward: np.ndarray, downward: np.ndarray) -> float:
-    """The intercept at which the variables' wishes balance.
+    """The intercept at which the variables' wishes balance."""
+    return balancing_bias(upward[upward == -downward], float(upward.max()), float(downward.max()))
+
+
+def balancing_bias(free: np.ndarray, highest: float, lowest: float) -> float:
+    """The same from the upward wishes of the free variables, and the largest wishes to grow and to shrink.
 
     At the optimum every free variable has upward = -downward = bias. The median is not moved by variables that
     are still far off. Without free variables any bias between the two extreme wishes will do.
     """
-    free = upward == -downward
-    if free.any():
-        return float(np.median(upward[free]))
-    highest, lowest = float(upward.max()), -float(downward.max())
+    if len(free):
+        return float(np.median(free))
     if np.isfinite(highest) and np.isfinite(lowest):
-        return 0.5 * (highest + lowest)
-    return highest if np.isfinite(highest) else lowest if np.isfinite(lowest) else 0.0
+        return 0.5 * (highest - lowest)
+    return highest if np.isfinite(highest) else -lowest if np.isfinite(lowest) else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -236,6 +232,32 @@ def _dual_sum(dual: Any, parameter: float, target: np.ndarray, weight: np.ndarra
 
 
 @njit(cache=True, nogil=True)
+def _wishes(
+    slopes: Any,
+    parameter: float,
+    target: np.ndarray,
+    weight: np.ndarray,
+    coef: np.ndarray,
+    decision: np.ndarray,
+    upward: np.ndarray,
+    downward: np.ndarray,
+    free: np.ndarray,
+) -> tuple[int, float, float]:
+    """Fill in how much each variable wants to grow and to shrink, and the wishes of the free ones; returns the number
+    of these and the largest wishes."""
+    count, highest, lowest = 0, -np.inf, -np.inf
+    for i in range(len(coef)):
+        left, right, _ = slopes(coef[i], target[i], weight[i], parameter)
+        up, down = -(decision[i] + right), decision[i] + left
+        upward[i], downward[i] = up, down
+        highest, lowest = max(highest, up), max(lowest, down)
+        if up == -down:
+            free[count] = up
+            count += 1
+    return count, highest, lowest
+
+
+@njit(cache=True, nogil=True)
 def _certificate(
     dual: Any,
     primal: Any,
@@ -243,14 +265,15 @@ def _certificate(
     target: np.ndarray,
     weight: np.ndarray,
     coef: np.ndarray,
-    prediction: np.ndarray,
+    decision: np.ndarray,
+    bias: float,
 ) -> tuple[float, float]:
-    """The duality gap, and the sum of the dual terms."""
+    """The duality gap and the objective."""
     # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
     # rounding cannot make it negative.
-    gap, dual_sum = 0.0, 0.0
+    gap, objective = 0.0, 0.0
     for i in range(len(coef)):
-        own = dual(coef[i], target[i], weight[i], parameter)
-        dual_sum += own
-        gap += max(0.0, primal(prediction[i], target[i], weight[i], parameter) + own + coef[i] * prediction[i])
-    return gap, dual_sum
+        own, prediction = dual(coef[i], target[i], weight[i], parameter), decision[i] + bias
+        objective += own + 0.5 * coef[i] * decision[i]
+        gap += max(0.0, primal(prediction, target[i], weight[i], parameter) + own + coef[i] * prediction)
+    return gap, objective

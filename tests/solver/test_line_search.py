@@ -11,7 +11,7 @@ from parablock import solve
 from parablock.kernels import RBF
 from parablock.losses import EpsilonInsensitive, Hinge, Loss, Quantile
 from parablock.problem import Problem
-from parablock.solver.line_search import SUFFICIENT_DECREASE, Line, armijo_step, exact_step, plane_step
+from parablock.solver.line_search import SUFFICIENT_DECREASE, Line, armijo_step, combined, exact_step, plane_step
 from tests.oracle import (
     CLASSIFICATION,
     LOSSES,
@@ -217,7 +217,8 @@ class Plane:
         self.step, self.last = (first, self.K @ first), (second, self.K @ second)
 
     def mixed(self):
-        return plane_step(self.problem, 0, self.point, self.step, self.last)
+        mixture = plane_step(self.problem, 0, self.point, self.step, self.last)
+        return None if mixture is None else combined(self.step, self.last, *mixture)
 
     def model(self, direction):
         """The objective's change to second order."""

@@ -141,12 +141,15 @@ class Device(ABC):
     name : str
     kernel_evaluations : int
         Kernel values computed so far.
+    n_threads : int
+        Of the CPU, that this process may use.
     largest_block : int or None
         Rows of a block beyond which the device would cut it into smaller ones.
     """
 
     name: str
     kernel_evaluations: int = 0
+    n_threads: int = 1
     largest_block: int | None = None
 
     @abstractmethod

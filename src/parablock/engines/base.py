@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TextIO, TypeVar
 
@@ -21,6 +22,7 @@ from parablock.monitor.checkpoint import Shelf
 from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -95,10 +97,13 @@ class Crew(ABC):
         Whether this machine is the one that writes files and progress.
     size : int
         How many machines there are.
+    device : Device
+        What this machine computes with.
     """
 
     is_first: bool = True
     size: int = 1
+    device: Device
 
     @abstractmethod
     def counts(self) -> Counts:
@@ -149,6 +154,13 @@ class Crew(ABC):
         """A crew over the given rows of this one, numbered anew, which takes over what the crew `before` keeps for the
         rows that are support vectors by now: this one, or one that was restricted to the first of the rows. It should
         have room to be extended to so many rows."""
+
+    def map(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """The work for every item, on as many threads of this machine as it may use; no work that needs the others."""
+        if len(items) < 2 or self.device.n_threads < 2:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(min(len(items), self.device.n_threads)) as pool:
+            return list(pool.map(work, items))
 
     def agree(self, value: T) -> T:
         """The same value for everyone: that of the first machine. What decides about the next step must be agreed on,

@@ -43,10 +43,18 @@ def for_every_row(method: Method) -> Method:
     @wraps(method)
     def wherever(self: KernelMachine, X: Any) -> Any:
         check_is_fitted(self)
+        X = on_host(X)
         result = engine_for(self.engine, X).predict_elsewhere(self, method.__name__, X)
         return method(self, X) if result is None else result
 
     return wherever  # type: ignore[return-value]
+
+
+def on_host(values: Any) -> Any:
+    """A torch tensor as an array, without a copy where it is in host memory; anything else as it is."""
+    if type(values).__module__.split(".")[0] != "torch":
+        return values
+    return values.detach().cpu().numpy()
 
 
 class KernelMachine(BaseEstimator, metaclass=ABCMeta):
@@ -97,7 +105,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array, sparse matrix, dataframe, or Dask array or dataframe, of shape (n_samples, n_features)
+        X : array, sparse matrix, dataframe, torch tensor, or Dask array or dataframe, shape (n_samples, n_features)
             For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
         y : array of shape (n_samples,)
             Class labels of a classifier, real targets of a regressor; there also of shape (n_samples, n_targets).
@@ -108,6 +116,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
+        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         fitted = engine_for(self.engine, X).fit_elsewhere(self, X, y, sample_weight)
         if fitted is None:
             self._fit_here(X, y, sample_weight)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep
+from parablock.problem import Measure, Problem
 from parablock.solver.block_solvers import BlockSolver
-from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
+from parablock.solver.line_search import Line, Vectors, armijo_step, combined, exact_step, plane_step
 from parablock.solver.schedule import Plan
 from parablock.solver.state import State
 from parablock.solver.watching import Part
@@ -88,26 +90,64 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
         return Advance(replace(state, iteration=state.iteration + 1), 0.0, 0)
     product = part.crew.product(rows, moves)
 
-    coef, decision, measures, betas = state.coef.copy(), state.decision.copy(), list(state.measures), []
-    for output in np.flatnonzero(moves.any(axis=1)).tolist():
-        point, along = (state.coef[output], state.decision[output]), (direction[output], product[output])
+    moved = np.flatnonzero(moves.any(axis=1)).tolist()
+    vectors = {output: _vectors(state, direction, product, output) for output in moved}
+    choices = part.crew.agree(
+        part.crew.map(lambda output: _choose(problem, output, *vectors[output], options, len(steps)), moved)
+    )
+    coef, decision = state.coef.copy(), state.decision.copy()
+
+    def go(item: tuple[int, Choice]) -> Measure:
+        output, choice = item
+        point, along, last = vectors[output]
+        if choice.second != 0.0:
+            assert last is not None
+            along = combined(along, last, choice.first, choice.second)
         line = Line.along(problem, output, point, along)
-        beta = part.crew.agree(_step_size(line, options, len(steps)))
-        betas.append(beta)
-        if options.remember and state.last_step is not None:
-            last = state.last_step[0][output], state.last_step[1][output]
-            mixed = plane_step(problem, output, point, along, last)
-            if mixed is not None:
-                mixed_line = Line.along(problem, output, point, mixed)
-                mixed_beta = part.crew.agree(_step_size(mixed_line, options, 1))
-                if part.crew.agree(mixed_line.change(mixed_beta) < line.change(beta)):
-                    line, beta, along = mixed_line, mixed_beta, mixed
-        coef[output, line.rows] = line.point(beta)
-        decision[output] += beta * along[1]
-        measures[output] = problem.measure(output, coef[output], decision[output])
+        coef[output, line.rows] = line.point(choice.beta)
+        decision[output] += choice.beta * along[1]
+        return problem.measure(output, coef[output], decision[output])
+
+    measures = list(state.measures)
+    for output, measure in zip(moved, part.crew.map(go, list(zip(moved, choices, strict=True))), strict=True):
+        measures[output] = measure
     last_step = coef - state.coef, decision - state.decision
     after = State(coef, decision, state.iteration + 1, measures, last_step)
+    betas = [choice.step for choice in choices]
     return Advance(after, min(betas), len(rows) if any(betas) else 0)
+
+
+class Choice(NamedTuple):
+    """How far to go: `beta` times (`first` times the blocks' direction plus `second` times the last step), where `step`
+    was the best along the blocks' direction alone."""
+
+    first: float
+    second: float
+    beta: float
+    step: float
+
+
+def _vectors(
+    state: State, direction: np.ndarray, product: np.ndarray, output: int
+) -> tuple[Vectors, Vectors, Vectors | None]:
+    """Of one output: the point, the step along the blocks' direction, and the last iteration's."""
+    last = None if state.last_step is None else (state.last_step[0][output], state.last_step[1][output])
+    return (state.coef[output], state.decision[output]), (direction[output], product[output]), last
+
+
+def _choose(
+    problem: Problem, output: int, point: Vectors, along: Vectors, last: Vectors | None, options: Options, n_blocks: int
+) -> Choice:
+    line = Line.along(problem, output, point, along)
+    beta = _step_size(line, options, n_blocks)
+    if options.remember and last is not None:
+        mixture = plane_step(problem, output, point, along, last)
+        if mixture is not None:
+            mixed = Line.along(problem, output, point, combined(along, last, *mixture))
+            mixed_beta = _step_size(mixed, options, 1)
+            if mixed.change(mixed_beta) < line.change(beta):
+                return Choice(*mixture, mixed_beta, beta)
+    return Choice(1.0, 0.0, beta, beta)
 
 
 def _step_size(line: Line, options: Options, n_blocks: int) -> float:

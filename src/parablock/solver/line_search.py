@@ -120,8 +120,10 @@ def armijo_step(line: Line, n_blocks: int) -> float:
     return 0.0
 
 
-def plane_step(problem: Problem, output: int, point: Vectors, step: Vectors, last: Vectors) -> Vectors | None:
-    """The step to the minimum over the plane of the blocks' direction and the last iteration's step.
+def plane_step(
+    problem: Problem, output: int, point: Vectors, step: Vectors, last: Vectors
+) -> tuple[float, float] | None:
+    """How far to go along the blocks' direction and along the last iteration's step to the minimum over their plane.
 
     It costs no kernel values, because the kernel products of both are known. To second order and only where every
     moved variable is free, which for ridge and logistic regression is always; there it makes of the blocks a
@@ -139,7 +141,12 @@ def plane_step(problem: Problem, output: int, point: Vectors, step: Vectors, las
     if not determinant > 1e-12 * hessian[0, 0] * hessian[1, 1]:
         return None  # the two directions are one
     first, second = np.linalg.solve(hessian, -(plane @ (decision[rows] + left)))
-    return first * direction + second * last_direction, first * product + second * last_product
+    return float(first), float(second)
+
+
+def combined(step: Vectors, last: Vectors, first: float, second: float) -> Vectors:
+    """So far along each of the two."""
+    return first * step[0] + second * last[0], first * step[1] + second * last[1]
 
 
 @njit(cache=True, nogil=True)

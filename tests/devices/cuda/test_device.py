@@ -242,6 +242,16 @@ def test_csr_rows():
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_torch_tensors(device):
+    X, y = MOONS
+    settings = {"C": 2.0, **SETTINGS, "device": device}
+    model = KernelSVC(**settings).fit(torch.tensor(X, requires_grad=True), torch.tensor(y))
+    arrays = KernelSVC(**settings).fit(X, y)
+    assert model.dual_objective_ == arrays.dual_objective_
+    np.testing.assert_array_equal(model.predict(torch.tensor(X)), arrays.predict(X))
+
+
 @pytest.mark.parametrize("devices", [("cpu", "cuda"), ("cuda", "cpu")])
 def test_a_checkpoint_goes_from_device_to_device(tmp_path, devices):
     path = Checkpoint(tmp_path / "run", seconds=0)

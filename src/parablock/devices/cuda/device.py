@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
 from parablock.devices.cuda import products
@@ -36,6 +37,7 @@ class CudaDevice(Device):
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1) -> None:
         self.device = _card()
+        self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self.memory_limit = None if memory_limit is None else memory_bytes(memory_limit)
         self.sharers = sharers
         self.kernel_evaluations = 0

@@ -77,7 +77,7 @@ class Settings:
 
     def make_device(self) -> Device:
         engine = make_engine(self.engine)
-        return DEVICES[self.device](engine.threads(self.n_jobs), self.memory_limit, engine.neighbours())
+        return DEVICES[self.device](engine.threads(self.n_jobs), self.memory_limit, engine.neighbours(), engine.place())
 
     def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
@@ -152,11 +152,14 @@ def train(
     progress = Progress(settings.verbose, engine.stream())
     options = settings.options(problem.loss, X)
     partitioner = make_partitioner(settings.partition, problem.n)
-    device = settings.make_device()
-    mean = _mean(X) if kernel.shift_invariant else None
-    centre = None if mean is None else device.centre(X.own if isinstance(X, Shard) else X, mean)
+    device = engine.checked(settings.make_device)
+    centre = _mean(X) if kernel.shift_invariant else None
+    if centre is not None:
+        own = X.own if isinstance(X, Shard) else X
+        if engine.everywhere(engine.checked(lambda: device.wants_whole_numbers(own))):
+            centre = np.rint(centre)
     with device.session():
-        crew = engine.over(device, kernel, X, centre)
+        crew = engine.checked(lambda: engine.over(device, kernel, X, centre))
         crew.refuse_nonsense(rng)
         partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
         if crew.is_first:

@@ -97,6 +97,23 @@ class TestCollections:
             warnings.simplefilter("error")
             np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(frame.compute()))
 
+    @pytest.mark.parametrize("lengths", [(0, 400), (400, 0), (100, 0, 300)])
+    def test_empty_parts(self, client, lengths):
+        X, y = moons()
+        chunks = da.concatenate([da.from_array(part) for part in np.split(X, np.cumsum(lengths)[:-1])])
+        labels = da.concatenate([da.from_array(part) for part in np.split(y, np.cumsum(lengths)[:-1])])
+        keep = da.concatenate([da.ones(length, dtype=bool, chunks=max(1, length)) for length in lengths])
+        model = KernelSVC(**SETTINGS).fit(chunks[keep], labels[keep])  # of unknown lengths
+        assert_same(outcome(model, X), outcome(KernelSVC(**SETTINGS).fit(X, y), X))
+        np.testing.assert_array_equal(model.predict(chunks).compute(), model.predict(X))
+
+    def test_a_later_fit_forgets_the_names(self, client):
+        pd = pytest.importorskip("pandas")
+        X, y = moons()
+        model = KernelSVC(**SETTINGS, engine=DaskEngine(client)).fit(pd.DataFrame(X, columns=["a", "b"]), y)
+        assert hasattr(model, "feature_names_in_")
+        assert not hasattr(model.fit(X, y), "feature_names_in_")
+
     def test_parts_of_different_lengths_are_refused(self, client):
         X, y = moons()
         with pytest.raises(ValueError, match="divided alike"):
@@ -120,6 +137,12 @@ class TestPredictions:
         assert lazy.dtype == here.dtype
         np.testing.assert_allclose(lazy.compute(), here)
 
+    def test_of_few_rows_and_of_lists(self, client):
+        X, y = moons()
+        model = KernelSVC(**SETTINGS, engine=DaskEngine(client)).fit(X.tolist(), y.tolist())
+        assert model.predict(X[:1]).shape == (1,)
+        np.testing.assert_array_equal(model.predict(X[:7].tolist()), model.predict(X)[:7])
+
     def test_of_an_array_are_computed_by_the_workers(self, client):
         X, y = numbers()
         model = KernelRidge(C=2, engine=DaskEngine(client), random_state=0).fit(X, y)
@@ -130,6 +153,20 @@ class TestPredictions:
 
 
 class TestFailures:
+    def test_a_given_kernel_matrix_is_refused(self, client):
+        with pytest.raises(ValueError, match="engine='local'"):
+            KernelSVC(kernel="precomputed", engine=DaskEngine(client)).fit(np.eye(6), [0, 1] * 3)
+
+    def test_nothing_is_left_behind(self, client):
+        for _ in range(2):
+            KernelSVC(**SETTINGS, engine=DaskEngine(client)).fit(*moons())
+        assert len([topic for topic in client._event_handlers if topic.startswith("parablock")]) == 1
+        for _ in range(50):  # the scheduler forgets tasks a little later
+            if not any(client.who_has().values()):
+                break
+            time.sleep(0.1)
+        assert not [key for key in client.who_has() if "parablock" in str(key)]
+
     def test_bad_data_of_one_worker_is_an_error(self, client):
         X, y = moons()
         X[399, 0] = np.nan
@@ -157,20 +194,33 @@ class TestFailures:
         with pytest.warns(ConvergenceWarning, match="max_iter=1"):
             KernelSVC(max_iter=1, **SETTINGS, engine=DaskEngine(client)).fit(X, y)
 
-    def test_ctrl_c_leaves_a_usable_model(self, client):
+    @pytest.mark.parametrize("rows_rest", [False, True])
+    def test_ctrl_c_leaves_a_usable_model(self, client, rows_rest, capfd):
         X, y = numbers(3000)
-        model = KernelRidge(C=1e6, gamma=0.5, tol=1e-12, n_blocks=40, random_state=0, engine=DaskEngine(client))
+        settings = {"C": 1e6, "gamma": 0.5, "tol": 1e-12, "n_blocks": 40, "random_state": 0, "verbose": 1}
+        if rows_rest:
+            X, y = moons(3000)
+            model = KernelSVC(**settings, engine=DaskEngine(client))
+        else:
+            model = KernelRidge(**settings, engine=DaskEngine(client))
+        lines = []
 
         def interrupt():
-            time.sleep(4.0)
+            until = time.monotonic() + 60
+            while time.monotonic() < until and not any(" regrouped " in line for line in lines):
+                time.sleep(0.05)  # until after the first iteration
+                lines.append(capfd.readouterr().err)
             os.kill(os.getpid(), signal.SIGINT)
 
+        workers = set(client.nthreads())
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.warns(ConvergenceWarning, match="Interrupted"):
             model.fit(X, y)
         thread.join()
-        assert np.corrcoef(model.predict(X), y)[0, 1] > 0.9
+        assert set(client.nthreads()) == workers
+        assert model.dual_objective_ > 0
+        assert model.predict(X).shape == y.shape
 
 
 def _die_after(calls):
@@ -189,6 +239,14 @@ def _die_after(calls):
 
 
 class TestDeaths:
+    def test_workers_that_always_die_are_given_up(self, fresh_client, monkeypatch):
+        class Deadly(KernelSVC):
+            def _fit_here(self, X, y, sample_weight):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with pytest.raises(RuntimeError, match="without any progress"):
+            Deadly(engine=DaskEngine(fresh_client)).fit(*moons())
+
     @pytest.mark.parametrize("source", ["array", "collection"])
     @pytest.mark.parametrize("calls", [3, 90], ids=["at the start", "in the middle"])
     def test_a_worker_that_is_killed_is_survived(self, fresh_client, source, calls, caplog):

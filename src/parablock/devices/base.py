@@ -133,8 +133,8 @@ class BlockStep:
 class Device(ABC):
     """A handful of array operations.
 
-    A device is made of a number of threads (None for all cores), a memory limit as users give it, and the number of
-    processes that share this machine's memory, where no limit is set.
+    A device is made of a number of threads (None for all cores), a memory limit as users give it, the number of
+    processes that share this machine, and which of them this one is.
 
     Attributes
     ----------
@@ -156,9 +156,9 @@ class Device(ABC):
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
 
-    def centre(self, X: Any, mean: np.ndarray) -> np.ndarray:
-        """What to subtract from the rows of X, of which this is the mean."""
-        return mean
+    def wants_whole_numbers(self, X: Any) -> bool:
+        """Whether the device would do better with a centre of whole numbers for these rows."""
+        return False
 
     @abstractmethod
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> Samples:

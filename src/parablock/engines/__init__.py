@@ -3,7 +3,7 @@
 from typing import Any
 
 from parablock.engines.base import Crew, Engine
-from parablock.engines.dask import DaskEngine, is_collection
+from parablock.engines.dask import DaskEngine, fitted_attributes, is_collection
 from parablock.engines.local import LocalEngine
 from parablock.engines.mpi import MPIEngine
 from parablock.engines.sharing import Shard, moments
@@ -31,6 +31,7 @@ __all__ = [
     "MPIEngine",
     "Shard",
     "engine_for",
+    "fitted_attributes",
     "make_engine",
     "moments",
 ]

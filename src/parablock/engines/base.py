@@ -79,9 +79,21 @@ class Engine(ABC):
         """The result of a method of the fitted estimator, where other machines compute it; None where this one does."""
         return None
 
+    def place(self) -> int:
+        """Which of them this process is, from 0."""
+        return 0
+
     def checked(self, check: Callable[[], T]) -> T:
-        """The result of a check of this machine's input; an error of any machine is raised on all."""
+        """The result of something that this machine does for itself; an error of any machine is raised on all."""
         return check()
+
+    def agree(self, value: T) -> T:
+        """The first machine's value."""
+        return value
+
+    def everywhere(self, value: bool) -> bool:
+        """Whether it is so on every machine."""
+        return value
 
     def gather(self, X: Any, *columns: np.ndarray) -> tuple[Any, ...]:
         """The data of all machines: X perhaps a `Shard`, the others (one value or row a row of X) in full."""

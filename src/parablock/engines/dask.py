@@ -38,12 +38,13 @@ from parablock.monitor.checkpoint import Shelf, Snapshot
 logger = logging.getLogger("parablock")
 _PARTS_A_WORKER = 4  # of data that the client brings, so that it can be divided among fewer workers too
 _LOOK_SECONDS = 0.25  # how often the client looks after the workers
+_ATTEMPTS_IN_VAIN = 3  # after so many in a row without progress it is the fit that kills workers
 _GOODBYE_SECONDS = 60.0  # for tasks to end that were told that a worker is gone
 
 
 def is_collection(X: Any) -> bool:
-    """Whether X is a Dask array or dataframe."""
-    return hasattr(X, "__dask_graph__")
+    """Whether X is a Dask array or dataframe; other libraries' objects may be, and have no graph if they are not."""
+    return hasattr(X, "__dask_graph__") and X.__dask_graph__() is not None
 
 
 class DaskEngine(Engine):
@@ -86,17 +87,36 @@ class DaskEngine(Engine):
         raise TypeError("DaskEngine fits estimators; `solve` runs on one machine or on MPI ranks.")
 
     def fit_elsewhere(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        if estimator.kernel == "precomputed":
+            raise ValueError("kernel='precomputed' needs all rows on one machine: use engine='local'.")
         client = self._client()
         rows = _Rows(client, X, y, sample_weight)
         plain = clone(estimator).set_params(engine="local")
         if estimator.warm_start:
             vars(plain).update(fitted_attributes(estimator))
         start: Any = None
-        while True:
-            attempt = _Attempt(client, plain, rows, start)
-            if attempt.run():
-                return attempt.fitted()
-            start = attempt.where_it_stopped() or start
+        done = in_vain = 0
+        while in_vain < _ATTEMPTS_IN_VAIN:
+            try:
+                attempt = _Attempt(client, plain, rows, start)
+                if attempt.run():
+                    return attempt.fitted()
+                iteration, newer = attempt.where_it_stopped()
+            except _Unreachable:
+                iteration, newer = 0, None
+            logger.warning(
+                "A Dask worker was lost. %d are left; going on after iteration %d.",
+                len(client.nthreads()),
+                max(iteration, done),
+            )
+            if iteration > done:
+                done, start, in_vain = iteration, newer, 0
+            else:
+                in_vain += 1
+        raise RuntimeError(
+            f"Workers were lost in {_ATTEMPTS_IN_VAIN} attempts in a row without any progress. If they ran out of "
+            "memory, set memory_limit, use more workers, or give each of them more memory."
+        )
 
     def predict_elsewhere(self, estimator: Any, method: str, X: Any) -> Any:
         client = self._client()
@@ -104,7 +124,8 @@ class DaskEngine(Engine):
         vars(model).update(fitted_attributes(estimator))
         if is_collection(X):
             return _lazily(model, method, X)
-        parts = client.scatter(_cut(X, even_parts(X.shape[0], len(_workers(client)))))
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        parts = client.scatter(_cut(X, even_parts(X.shape[0], max(1, min(X.shape[0], len(_workers(client)))))))
         sent = client.scatter(model, broadcast=True)
         return np.concatenate(client.gather(client.map(_predict, [sent] * len(parts), [method] * len(parts), parts)))
 
@@ -169,11 +190,12 @@ class _Rows:
     def divided(self, workers: Sequence[str]) -> list[dict[str, list[Any]]]:
         """For every rank the futures of its parts; stretches that follow each other, of about the same length."""
         assert self.lengths is not None
-        middle = np.cumsum(self.lengths) - self.lengths / 2
+        filled = np.flatnonzero(self.lengths)
+        middle = (np.cumsum(self.lengths) - self.lengths / 2)[filled]
         rank = (middle * len(workers) / max(1, self.lengths.sum())).astype(np.intp)
         shares: list[dict[str, list[Any]]] = []
         for number in np.unique(rank):
-            mine = np.flatnonzero((rank == number) & (self.lengths > 0))
+            mine = filled[rank == number]
             shares.append({})
             for name, (where, parts) in self._columns.items():
                 chosen = [parts[part] for part in mine]
@@ -202,22 +224,31 @@ class _Attempt:
         self.workers = rows.at_home(shares, workers)
         name = f"parablock-{uuid4().hex}"
         names = [f"{name}-{rank}" for rank in range(len(shares))]
-        client.subscribe_topic(name, _print_line)
         # As long as the client holds these futures the mailboxes exist.
         self._mailboxes = [
             client.submit(Mailbox, own, actor=True, workers=[worker], key=f"{own}-mailbox")
             for own, worker in zip(names, self.workers, strict=True)
         ]
-        self.mailboxes = [mailbox.result() for mailbox in self._mailboxes]
+        self.mailboxes = [self._result(mailbox, number) for number, mailbox in enumerate(self._mailboxes)]
+        topic = f"parablock-{client.id}"  # one for all fits of a client, because neither side forgets a topic
+        client.subscribe_topic(topic, _print_line)
         # As bytes: Dask would take a mailbox for something that the task depends on, and end all of them with one.
         sealed = pickle.dumps(self.mailboxes)
         self.ranks = [
             client.submit(
-                _rank, estimator, share, rank, sealed, names[rank], start,
+                _rank, estimator, share, rank, sealed, names[rank], topic, start,
                 workers=[worker], key=names[rank], pure=False,
             )
             for rank, (share, worker) in enumerate(zip(shares, self.workers, strict=True))
         ]  # fmt: skip
+
+    def _result(self, future: Any, rank: int) -> Any:
+        """The result of something that a rank's worker has; no waiting for one that is gone."""
+        while not future.done():
+            if self.workers[rank] not in self.client.nthreads():
+                raise _Unreachable
+            time.sleep(_LOOK_SECONDS / 10)
+        return future.result()
 
     def run(self) -> bool:
         """Wait until all ranks have ended; whether none was lost. An error of the fit is raised."""
@@ -255,25 +286,29 @@ class _Attempt:
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of the fitted model, with the warnings that its fit gave."""
-        outcome = self.ranks[0].result()
+        outcome = self._result(self.client.submit(_itself, self.ranks[0], workers=self.workers[:1], pure=False), 0)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
         for category, text in outcome.warnings:
             warnings.warn(text, category)
         return outcome.fitted
 
-    def where_it_stopped(self) -> Any:
-        """A future of the newest snapshot that a rank has left, or None."""
-        left = [rank for rank in self.ranks if rank.status == "finished"]
-        iterations = self.client.gather(self.client.map(_iterations_done, left), errors="skip")
-        logger.warning(
-            "A Dask worker was lost. %d are left; going on after iteration %d.",
-            len(self.client.nthreads()),
-            max(iterations, default=0),
-        )
-        if not any(iterations):
-            return None
-        newest = self.client.submit(_snapshot, left[int(np.argmax(iterations))], pure=False)
-        self.client.replicate(newest, n=2)  # or it might be lost with the next worker
-        return newest
+    def where_it_stopped(self) -> tuple[int, Any]:
+        """Iterations done, and a future of the newest snapshot that a rank has left."""
+        best: tuple[int, Any] = 0, None
+        for number, rank in enumerate(self.ranks):
+            if rank.status == "finished" and self.workers[number] in self.client.nthreads():
+                on_it = {"workers": [self.workers[number]], "pure": False}
+                iterations = self._result(self.client.submit(_iterations_done, rank, **on_it), number)
+                if iterations > best[0]:
+                    best = iterations, self.client.submit(_snapshot, rank, **on_it)
+        if best[1] is not None:
+            self.client.replicate(best[1], n=2)  # or it might be lost with the next worker
+        return best
+
+
+class _Unreachable(Exception):
+    """A worker is gone before it could answer."""
 
 
 def _print_line(event: tuple[Any, str]) -> None:
@@ -290,6 +325,7 @@ class _Outcome:
     fitted: dict[str, Any]
     warnings: Sequence[tuple[type[Warning], str]]
     snapshot: Snapshot | None = None
+    interrupted: bool = False
 
 
 class _WorkerEngine(RankEngine):
@@ -297,9 +333,9 @@ class _WorkerEngine(RankEngine):
 
     shelf: Shelf
 
-    def __init__(self, talk: MailboxTalk, n_threads: int, start: Snapshot | None) -> None:
+    def __init__(self, talk: MailboxTalk, n_threads: int, topic: str, start: Snapshot | None) -> None:
         super().__init__(data="sharded", exchange="gather")
-        self._talk, self.n_threads = talk, n_threads
+        self._talk, self.n_threads, self.topic = talk, n_threads, topic
         self.shelf = Shelf(start)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _WorkerEngine:
@@ -312,7 +348,7 @@ class _WorkerEngine(RankEngine):
         return self.n_threads if n_jobs is None else n_jobs
 
     def stream(self) -> Any:
-        return _ToClient(self._talk.name.rsplit("-", 1)[0])
+        return _ToClient(self.topic)
 
 
 class _ToClient:
@@ -336,12 +372,13 @@ def _rank(
     rank: int,
     mailboxes: bytes,
     name: str,
+    topic: str,
     start: Snapshot | None,
 ) -> _Outcome:
     """What one worker does."""
     from distributed import get_worker
 
-    engine = _WorkerEngine(MailboxTalk(rank, pickle.loads(mailboxes), name), get_worker().state.nthreads, start)
+    engine = _WorkerEngine(MailboxTalk(rank, pickle.loads(mailboxes), name), get_worker().state.nthreads, topic, start)
     model = clone(estimator).set_params(engine=engine)
     vars(model).update(fitted_attributes(estimator))
     columns = {name: _joined(parts) for name, parts in share.items()}
@@ -351,6 +388,8 @@ def _rank(
             model.fit(**columns)
     except RankLost:
         return _Outcome({}, [], engine.shelf.newest())
+    except KeyboardInterrupt:  # before there was anything to keep
+        return _Outcome({}, [], interrupted=True)
     return _Outcome(fitted_attributes(model) if rank == 0 else {}, [(w.category, str(w.message)) for w in given])
 
 
@@ -371,6 +410,10 @@ def _length(part: Any) -> int:
     return int(part.shape[0])
 
 
+def _itself(outcome: _Outcome) -> _Outcome:
+    return outcome
+
+
 def _iterations_done(outcome: _Outcome) -> int:
     return 0 if outcome.snapshot is None else outcome.snapshot.iteration
 
@@ -380,7 +423,9 @@ def _snapshot(outcome: _Outcome) -> Snapshot | None:
 
 
 def _predict(model: Any, method: str, part: Any) -> np.ndarray:
-    return getattr(model, method)(part)
+    if part.shape[0] > 0:
+        return getattr(model, method)(part)
+    return getattr(model, method)(np.zeros((1, model.n_features_in_), dtype=np.float32))[:0]
 
 
 # --------------------------------------------------------------------------------------------------------- collections

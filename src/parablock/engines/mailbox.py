@@ -27,7 +27,7 @@ class Mailbox:
         self._messages: dict[int, Sequence[np.ndarray]] = {}
         self._changed = threading.Condition()
         self._lost = ""
-        self.interrupted = False
+        self._interrupted = False
         _HERE[name] = self
 
     def put(self, turn: int, message: Sequence[np.ndarray]) -> None:
@@ -43,7 +43,12 @@ class Mailbox:
 
     def interrupt(self) -> None:
         """The user wants to stop."""
-        self.interrupted = True
+        self._interrupted = True
+
+    def interrupted(self) -> bool:
+        """Whether the user wanted to stop since the last time that this was asked."""
+        was, self._interrupted = self._interrupted, False
+        return was
 
     def take(self, turn: int, seconds: float) -> Sequence[np.ndarray] | None:
         """The message of that turn; None if it did not come within so many seconds."""
@@ -117,4 +122,4 @@ class MailboxTalk(Talk):
         return np.sum([part[first : first + counts[self.rank]] for part in self.share_array(values)], axis=0)
 
     def interrupted(self) -> bool:
-        return self.rank == 0 and self._own().interrupted
+        return self.rank == 0 and self._own().interrupted()

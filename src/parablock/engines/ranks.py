@@ -75,6 +75,15 @@ class RankEngine(Engine):
     def neighbours(self) -> int:
         return _Neighbours.count
 
+    def place(self) -> int:
+        return _Neighbours.place
+
+    def agree(self, value: T) -> T:
+        return self.talk().agree(value)
+
+    def everywhere(self, value: bool) -> bool:
+        return all(self.talk().share(value))
+
     def checked(self, check: Callable[[], T]) -> T:
         return self.talk().each(check)
 
@@ -113,14 +122,15 @@ class RankEngine(Engine):
 
 
 class _Neighbours:
-    """How many ranks share this machine. Prediction needs to know but must not ask: it is no collective operation."""
+    """How many ranks share this machine, and which of them this one is. Prediction needs to know but must not ask: it
+    is no collective operation."""
 
-    count = 1
+    count, place = 1, 0
 
     @classmethod
     def find(cls, talk: Talk) -> None:
         hosts = talk.share(platform.node())
-        cls.count = hosts.count(hosts[talk.rank])
+        cls.count, cls.place = hosts.count(hosts[talk.rank]), hosts[: talk.rank].count(hosts[talk.rank])
 
 
 class RankCrew(Crew):
@@ -184,22 +194,23 @@ class RankCrew(Crew):
         return np.random.default_rng([int(rng.integers(2**62)), self.talk.rank])
 
     def partition(self, partitioner: Partitioner, n_blocks: int, rng: np.random.Generator) -> Partition:
-        if not isinstance(self.all_rows, ShardedRows):
-            return partitioner.partition(self.device, self.kernel, self.all_rows, n_blocks, rng)
         rows, rank = self.all_rows, self.talk.rank
+        mine = self._own_generator(rng)
+        if not isinstance(rows, ShardedRows):  # one for all: what is close to a cut may fall to either side of it
+            return self.from_first(lambda: partitioner.partition(self.device, self.kernel, rows, n_blocks, mine))
         first, last = rows.starts[rank], rows.starts[rank + 1]
         own = partitioner.restricted(np.arange(first, last))
         share = max(1, round(n_blocks * (last - first) / len(rows)))
-        mine = self._own_generator(rng)
         parts = self.talk.together(lambda: own.partition(self.device, self.kernel, rows.own, share, mine))
         return Partition.joined(parts, rows.starts[:-1])
 
     def ordered(self, order: np.ndarray) -> RankCrew:
         rows = self.all_rows
+        parts = self.device, self.kernel, self.talk
         if isinstance(rows, ShardedRows):
-            return RankCrew(self.device, self.kernel, self.talk, rows.ordered(order), self.exchange)
+            return self.talk.each(lambda: RankCrew(*parts, rows.ordered(order), self.exchange))
         # By number: a rank copies only the rows that it works on.
-        return RankCrew(self.device, self.kernel, self.talk, rows, self.exchange, order)
+        return self.talk.each(lambda: RankCrew(*parts, rows, self.exchange, order))
 
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> RankCrew:
         assert isinstance(before, RankCrew)
@@ -209,10 +220,14 @@ class RankCrew(Crew):
             known = len(before.numbers)
             new = _divided(self.all_rows, numbers[known:], self.talk.size)
             targets = [np.concatenate((old, known + more)) for old, more in zip(before.targets, new, strict=True)]
-        crew = RankCrew(self.device, self.kernel, self.talk, self.all_rows, self.exchange, numbers, targets)
-        growth = room / max(1, len(rows))
-        self.device.extend(self.kernel, before.samples, crew.samples, crew.rows, support, growth)
-        return crew
+        old = before.samples
+
+        def make() -> RankCrew:
+            crew = RankCrew(self.device, self.kernel, self.talk, self.all_rows, self.exchange, numbers, targets)
+            self.device.extend(self.kernel, old, crew.samples, crew.rows, support, room / max(1, len(rows)))
+            return crew
+
+        return self.talk.each(make)
 
     # --------------------------------------------------------------------------------------------- an iteration
 
@@ -322,7 +337,7 @@ class RankCrew(Crew):
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         self._bring(rows)
-        return partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng)
+        return self.talk.each(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng))
 
 
 def bytes_to_send(exchange: str, changed: int, rows: int, ranks: int) -> int:

@@ -42,9 +42,15 @@ class Shard:
 
     def keep(self, rows: np.ndarray) -> Shard:
         """The given rows (sorted) of all ranks, where they are."""
+        starts = np.searchsorted(rows, self.starts)
+        if np.any(np.diff(starts) == 0):
+            raise ValueError(
+                f"All sample weights of rank {int(np.argmin(np.diff(starts)))} are zero: every rank needs rows that "
+                "take part. Divide the rows in another way, or leave those without weight out."
+            )
         first, last = self.starts[self.talk.rank], self.starts[self.talk.rank + 1]
         own = rows[(rows >= first) & (rows < last)] - first
-        return Shard(some_rows(self.own, own), np.searchsorted(rows, self.starts), self.talk)
+        return Shard(some_rows(self.own, own), starts, self.talk)
 
     def __getitem__(self, rows: np.ndarray) -> Any:
         """The given rows, on every rank."""

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
-from parablock.engines import ENGINES, Engine, Shard, engine_for, make_engine, moments
+from parablock.engines import ENGINES, Engine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
@@ -121,6 +121,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         if fitted is None:
             self._fit_here(X, y, sample_weight)
         else:
+            for name in fitted_attributes(self):
+                delattr(self, name)
             self.__dict__.update(fitted)
         return self
 
@@ -207,7 +209,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
         self._gamma = self._numeric_gamma(X, sample_weight)
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1, size=4))
+        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        rng = np.random.default_rng(make_engine(self.engine).agree(seed))
         trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
         self._keep(X, rows, trained)
@@ -276,11 +279,14 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
             f"{solution.state.relative_gap:.3g} of the objective"
         )
+        better = "" if self._dtype == np.float64 else "pass float64 data, or "
+        if self.device == "cuda":
+            better = "use device='cpu' with float64 data, or "
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
             "max_iter or tol, or scale the data.",
             "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
-            f"{self._dtype} allows: {'' if self._dtype == np.float64 else 'pass float64 data, or '}raise tol.",
+            f"{'float32' if self.device == 'cuda' else self._dtype} allows: {better}raise tol.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
             "fit again with warm_start=True to go on from here.",
         }[solution.reason]

@@ -272,7 +272,7 @@ class _Run:
             "early_goal": self._early_goal,
         }
         seconds = time.perf_counter() - self.started
-        return Snapshot(coef, decision, rows, state.iteration, self.history, seconds, memory)
+        return Snapshot(coef, decision, rows, state.iteration, list(self.history), seconds, memory)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there."""

@@ -37,7 +37,7 @@ _LARGER_BLOCKS = 4  # a bridge's matrix is so much larger than that of a first b
 class CpuDevice(Device):
     name = "cpu"
 
-    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1) -> None:
+    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
         self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self.memory_limit = memory_bytes(memory_limit) // (sharers if memory_limit is None else 1)
         self.kernel_evaluations = 0

@@ -19,14 +19,14 @@ from parablock.devices.cuda import products
 from parablock.devices.cuda.descent import LARGEST_BLOCK, Limits, Solved, descend
 from parablock.devices.cuda.kernel_values import KernelSpec, spec_of
 from parablock.devices.cuda.losses import spec_of_loss
-from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card
+from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card, operands_of
 from parablock.devices.cuda.tree import tree
 from parablock.devices.memory import memory_bytes
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
 # A step waits for its slowest block while most of the card is idle: one that is not solved by then goes on in the next.
-_UPDATES_A_VARIABLE = 2
+_UPDATES_A_STEP = 2  # a variable of the largest block
 _LEAST_SIZE = 16
 _GIGABYTE = 1 << 30
 
@@ -35,11 +35,11 @@ class CudaDevice(Device):
     name = "cuda"
     largest_block = LARGEST_BLOCK
 
-    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1) -> None:
-        self.device = _card()
+    def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
+        self.device = _card(place)
         self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self.memory_limit = None if memory_limit is None else memory_bytes(memory_limit)
-        self.sharers = sharers
+        self.sharers = -(-sharers // max(1, torch.cuda.device_count()))  # of this card
         self.kernel_evaluations = 0
         self._last: tuple[Any, Any] = None, None  # data that is on the card already
 
@@ -47,12 +47,12 @@ class CudaDevice(Device):
     def session(self) -> Iterator[CudaDevice]:
         yield self
 
-    def centre(self, X: Any, mean: np.ndarray) -> np.ndarray:
-        """Whole numbers for whole numbers: they stay exact, and products of them need one part instead of two."""
+    def wants_whole_numbers(self, X: Any) -> bool:
+        """Whole numbers stay exact then, and products of them need one part instead of two."""
         self._refuse_too_large(X)
         rows = on_card(X, self.device)
         self._last = X, rows  # the same data is about to be made ready
-        return np.rint(mean) if bool((rows == rows.round()).all()) else mean
+        return bool((rows == rows.round()).all())
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CudaSamples:
         spec = spec_of(kernel)
@@ -73,13 +73,13 @@ class CudaDevice(Device):
     def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
         assert isinstance(rows, CudaSamples) and isinstance(columns, CudaSamples)
         self.kernel_evaluations += len(rows) * len(columns)
-        return products.gram(spec_of(kernel), rows.operand, columns.operand).cpu().numpy()
+        return products.gram(spec_of(kernel), *operands_of(rows, columns)).cpu().numpy()
 
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CudaSamples) and isinstance(columns, CudaSamples)
         self.kernel_evaluations += len(rows) * len(columns)
         factors = torch.as_tensor(coef, device=self.device)
-        return products.kernel_dot(spec_of(kernel), rows.operand, columns.operand, factors).cpu().numpy()
+        return products.kernel_dot(spec_of(kernel), *operands_of(rows, columns), factors).cpu().numpy()
 
     def column_dot(
         self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
@@ -164,7 +164,7 @@ class CudaDevice(Device):
         coef, decision, target, weight = (torch.as_tensor(values, device=self.device) for values in numbers)
         limit = rule.max_updates
         if limit is None and rule.fraction > 0.0:
-            limit = _UPDATES_A_VARIABLE * size
+            limit = _UPDATES_A_STEP * max(len(piece) for piece in pieces)
         limits = Limits(rule.pairs, rule.fraction, rule.floor, limit)
         programs = torch.as_tensor(which, device=self.device)
         solved = descend(spec_of_loss(problem.loss), matrices, programs, coef, decision, target, weight, limits)
@@ -233,9 +233,10 @@ def _cut_to_size(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[i
     return pieces, of_piece
 
 
-def _card() -> torch.device:
+def _card(place: int) -> torch.device:
+    """One of the machine's cards; processes that share the machine take turns."""
     if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("cuda", (torch.cuda.current_device() + place) % torch.cuda.device_count())
     if os.environ.get("TRITON_INTERPRET") == "1":
         return torch.device("cpu")  # Triton's interpreter: slow, for tests
     raise ValueError("device='cuda' needs an NVIDIA GPU, and PyTorch finds none: use device='cpu'.")

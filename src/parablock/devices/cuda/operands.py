@@ -20,7 +20,8 @@ This needs float16: whole numbers of 11 bits, where bfloat16 has 8. Its small ra
     exact     high only         1          all of X 2^exponent are whole or half numbers that float16 holds: pixels
     double    high, low         4          otherwise
     fast      high, low         3          on request: without low'low; moves a distance^2 by |low_x - low_z|^2
-    float32   X itself          1, float32 on request, and for distances that are no inner products
+    float32   X itself          1, float32 on request, for distances that are no inner products, and where some rows are
+                                           so much larger than the others that the grid for all would be too coarse
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import torch
 EXACT, DOUBLE, FAST, FLOAT32 = "exact", "double", "fast", "float32"
 _LARGEST_NORM = 2.0**12  # its square is the last whole number up to which float32 has no gaps
 _ROOM_ABOVE = 2.0**3  # rows may be so much larger than those that the exponent was made for: float16 ends at 2^16
+_GIANT = 64.0  # norm of a row beside the median, from which on the others would lose digits that float32 has
 _LEAST_FEATURES = 16  # of a product on tensor cores
 _WHOLE_FEATURES = 128  # up to which a tile of rows is held at once; beyond that, it is read in chunks ...
 _CHUNK_FEATURES = 64  # ... of this many features
@@ -104,6 +106,8 @@ def prepare(X: torch.Tensor, kind: str | None = None, like: Operand | None = Non
     padded = padded_features(X.shape[1])
     if kind == FLOAT32:
         return _float32(X, padded)
+    if kind is None and like is None and _has_giants(X):
+        return _float32(X, padded)
     exponent = _exponent(X, like)
     kind = kind if kind is not None else EXACT if _is_exact(X, exponent) else DOUBLE
     return _split(X, kind, exponent, padded)
@@ -119,6 +123,12 @@ def padded_features(d: int) -> int:
 def chunk_features(padded: int) -> int:
     """How many of the padded features a tile holds at a time."""
     return padded if padded <= _WHOLE_FEATURES else _CHUNK_FEATURES
+
+
+def _has_giants(X: torch.Tensor) -> bool:
+    """Whether the largest row is far larger than most."""
+    squares = torch.cat([_squares(part) for part in _parts(X)]) if len(X) else torch.zeros(1)
+    return bool(squares.max() > _GIANT**2 * squares.median())
 
 
 def _exponent(X: torch.Tensor, like: Operand | None) -> int:

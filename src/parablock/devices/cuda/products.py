@@ -141,7 +141,7 @@ def gram(spec: KernelSpec, rows: Operand, columns: Operand, dtype: torch.dtype =
 
 
 def block_grams(
-    spec: KernelSpec, samples: Operand, blocks: torch.Tensor, dtype: torch.dtype = torch.float16
+    spec: KernelSpec, samples: Operand, blocks: torch.Tensor, dtype: torch.dtype = torch.float32
 ) -> torch.Tensor:
     """The kernel matrices of many blocks at once.
 

@@ -12,6 +12,7 @@ from parablock.devices.base import Samples
 from parablock.devices.cuda.kernel_values import KernelSpec
 from parablock.devices.cuda.operands import FLOAT32, Operand, padded_features, prepare
 from parablock.kernels import Kernel
+from parablock.mapped import MappedRows
 
 _ROWS_AT_ONCE = 1 << 16  # of sparse data that become dense on their way to the card
 _BYTES_A_FEATURE = 8  # of a row: float32, and two parts of float16
@@ -60,6 +61,14 @@ class CudaSamples(Samples):
         return (self.X[self.index(rows)] @ along).cpu().numpy()
 
 
+def operands_of(rows: CudaSamples, columns: CudaSamples) -> tuple[Operand, Operand]:
+    """Both as operands that can be multiplied: in float32 where one of them needs that."""
+    kinds = rows.operand.kind, columns.operand.kind
+    if FLOAT32 in kinds and kinds[0] != kinds[1]:
+        return prepare(rows.X, FLOAT32), prepare(columns.X, FLOAT32)
+    return rows.operand, columns.operand
+
+
 def bytes_on_card(X: Any) -> int:
     """What the rows of X take there."""
     return X.shape[0] * padded_features(X.shape[1]) * _BYTES_A_FEATURE
@@ -74,10 +83,10 @@ def make_samples(rows: torch.Tensor, kernel: Kernel, spec: KernelSpec, centre: n
 
 def on_card(X: Any, device: torch.device) -> torch.Tensor:
     """X as a dense float32 tensor; CSR rows become dense some at a time."""
-    if isinstance(X, torch.Tensor):
-        return X.to(device=device, dtype=torch.float32)
+    X = X[:] if isinstance(X, MappedRows) else X
     if not sp.issparse(X):
-        return torch.as_tensor(np.ascontiguousarray(X)).to(device).to(torch.float32)
+        array = np.ascontiguousarray(X)
+        return torch.as_tensor(array if array.flags.writeable else array.copy()).to(device).to(torch.float32)
     rows = torch.zeros(X.shape, dtype=torch.float32, device=device)
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         part = sp.csr_matrix(X[start : start + _ROWS_AT_ONCE])

@@ -203,21 +203,25 @@ class TestFailures:
             model = KernelSVC(**settings, engine=DaskEngine(client))
         else:
             model = KernelRidge(**settings, engine=DaskEngine(client))
-        lines = []
+        ended = threading.Event()
 
-        def interrupt():
-            until = time.monotonic() + 60
-            while time.monotonic() < until and not any(" regrouped " in line for line in lines):
-                time.sleep(0.05)  # until after the first iteration
-                lines.append(capfd.readouterr().err)
-            os.kill(os.getpid(), signal.SIGINT)
+        def interrupt_after_the_first_iteration():
+            lines = ""
+            while not ended.wait(0.05):
+                lines += capfd.readouterr().err
+                if " regrouped " in lines:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    return
 
         workers = set(client.nthreads())
-        thread = threading.Thread(target=interrupt)
+        thread = threading.Thread(target=interrupt_after_the_first_iteration)
         thread.start()
-        with pytest.warns(ConvergenceWarning, match="Interrupted"):
-            model.fit(X, y)
-        thread.join()
+        try:
+            with pytest.warns(ConvergenceWarning, match="Interrupted"):
+                model.fit(X, y)
+        finally:
+            ended.set()
+            thread.join()
         assert set(client.nthreads()) == workers
         assert model.dual_objective_ > 0
         assert model.predict(X).shape == y.shape

@@ -16,7 +16,7 @@ _PROGRAM = 300e6  # bytes of Python and the libraries
 # Bytes of numbers a row: of all rows, and of watched ones; each for every row, and for every output of it. Measured as
 # the growth of a fit's peak with its rows.
 _ROW, _ROW_OUTPUT, _WATCHED_ROW, _WATCHED_ROW_OUTPUT = 40, 100, 20, 165
-_GROWTH = 1.25  # room in columns for rows that wake up
+_GROWTH = 1.4  # room in columns for rows that wake up
 _SET_ASIDE = 4  # first blocks a thread that the device keeps memory for
 _TRAVELLED = 1.4  # rows that go to all ranks where data is sharded, as a multiple of the support vectors
 _CHECKS = 2  # of the rows that rest
@@ -74,7 +74,9 @@ class Costs:
 
     @property
     def kept(self) -> float:
-        """Share of the columns that find room."""
+        """Share of the columns that are kept: those that find room."""
+        if not self.machine.keeps:
+            return 0.0
         course, matrix = self.course, self.itemsize * self.course.block**2
         room = self.memory_limit - min(self.memory_limit / 2, _SET_ASIDE * self.threads * matrix)
         growth = 1.0 if course.watched == course.rows else _GROWTH

@@ -25,6 +25,7 @@ from parablock import (
 from parablock.devices import DEVICES, BlockRule
 from parablock.kernels import make_kernel
 from parablock.losses import Hinge
+from parablock.mapped import MappedRows
 from parablock.partition import make_partitioner
 from parablock.problem import Problem
 from tests.oracle import LOSSES, dual_sum, random_coef, random_targets
@@ -81,11 +82,32 @@ def test_columns_by_number(gpu):
 
 def test_whole_numbers_stay_whole(gpu):
     X = np.random.default_rng(0).integers(0, 256, size=(30, 20)).astype(np.float32)
-    centre = gpu.centre(X, X.mean(axis=0))
-    np.testing.assert_array_equal(centre, np.rint(centre))
-    assert gpu.samples(X, make_kernel("rbf", 1e-5), centre).operand.kind == "exact"
-    fractions = X / 7
-    np.testing.assert_array_equal(gpu.centre(fractions, fractions.mean(axis=0)), fractions.mean(axis=0))
+    assert gpu.wants_whole_numbers(X)
+    assert gpu.samples(X, make_kernel("rbf", 1e-5), np.rint(X.mean(axis=0))).operand.kind == "exact"
+    assert not gpu.wants_whole_numbers(X / 7)
+
+
+def test_one_giant_row_costs_the_others_no_digits(gpu, cpu):
+    kernel, coef = make_kernel("rbf", 0.5), np.random.default_rng(2).normal(size=(1, 20))
+    X = rows_of(40)
+    X[3] *= 1e4
+    columns = rows_of(20, 1)  # made ready apart, on a grid of their own
+    here, there = (
+        device.kernel_dot(kernel, device.samples(X, kernel), device.samples(columns, kernel), coef)
+        for device in (cpu, gpu)
+    )
+    np.testing.assert_allclose(there, here, atol=5e-6 * np.abs(here).max())
+
+
+def test_rows_on_disk_that_were_chosen(gpu, tmp_path):
+    np.save(tmp_path / "X.npy", rows_of(30).astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    kernel = make_kernel("rbf", 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = gpu.samples(MappedRows(mapped, np.array([5, 2, 7])), kernel)
+        everyone = gpu.samples(mapped, kernel)
+    np.testing.assert_array_equal(some.features(), everyone.features(np.array([5, 2, 7])))
 
 
 def test_values_are_counted(cpu):

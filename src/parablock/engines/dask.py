@@ -189,7 +189,12 @@ class _Rows:
 
     def divided(self, workers: Sequence[str]) -> list[dict[str, list[Any]]]:
         """For every rank the futures of its parts; stretches that follow each other, of about the same length."""
+        from distributed import wait
+
         assert self.lengths is not None
+        # Parts that were lost with a worker are computed again now: once ranks run there may be no thread for it, and
+        # the ranks would wait for each other.
+        wait([part for where, parts in self._columns.values() if where == "there" for part in parts])
         filled = np.flatnonzero(self.lengths)
         middle = (np.cumsum(self.lengths) - self.lengths / 2)[filled]
         rank = (middle * len(workers) / max(1, self.lengths.sum())).astype(np.intp)

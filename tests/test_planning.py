@@ -69,7 +69,7 @@ def test_sharded_rows_take_no_more_memory_than_replicated_ones(question, count):
 def test_parts_are_sane(question, count):
     forecast = plan(ranks=count, **question)
     assert forecast.support_vectors <= forecast.watched <= forecast.rows
-    assert 0 < forecast.kept_columns <= 1
+    assert (0 < forecast.kept_columns <= 1) if question["device"] == "cpu" else forecast.kept_columns == 0
     assert forecast.work > 0
     for whole in (forecast.memory_per_rank, forecast.seconds):
         assert min(dataclasses.astuple(whole)) >= 0

@@ -3,7 +3,9 @@
 from typing import Any
 
 from parablock.engines.base import Crew, Engine
-from parablock.engines.dask import DaskEngine, fitted_attributes, is_collection
+from parablock.engines.dask import DaskEngine
+from parablock.engines.dask_rows import is_collection
+from parablock.engines.dask_worker import fitted_attributes
 from parablock.engines.local import LocalEngine
 from parablock.engines.mpi import MPIEngine
 from parablock.engines.sharing import Shard, moments

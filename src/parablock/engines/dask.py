@@ -15,36 +15,32 @@ import pickle
 import sys
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 
 from parablock.devices.base import Device
 from parablock.engines.base import Crew, Engine
-from parablock.engines.mailbox import Mailbox, MailboxTalk
-from parablock.engines.ranks import RankEngine
+from parablock.engines.dask_rows import Rows, cut, is_collection, workers_of
+from parablock.engines.dask_worker import (
+    fitted_attributes,
+    iterations_done,
+    itself,
+    predict_part,
+    run_rank,
+    snapshot_of,
+)
+from parablock.engines.mailbox import Mailbox
 from parablock.engines.sharing import even_parts
-from parablock.engines.talk import RankLost
 from parablock.kernels import Kernel
-from parablock.monitor.checkpoint import Shelf, Snapshot
 
 logger = logging.getLogger("parablock")
-_PARTS_A_WORKER = 4  # of data that the client brings, so that it can be divided among fewer workers too
 _LOOK_SECONDS = 0.25  # how often the client looks after the workers
 _ATTEMPTS_IN_VAIN = 3  # after so many in a row without progress it is the fit that kills workers
 _GOODBYE_SECONDS = 60.0  # for tasks to end that were told that a worker is gone
-
-
-def is_collection(X: Any) -> bool:
-    """Whether X is a Dask array or dataframe; other libraries' objects may be, and have no graph if they are not."""
-    return hasattr(X, "__dask_graph__") and X.__dask_graph__() is not None
 
 
 class DaskEngine(Engine):
@@ -90,7 +86,7 @@ class DaskEngine(Engine):
         if estimator.kernel == "precomputed":
             raise ValueError("kernel='precomputed' needs all rows on one machine: use engine='local'.")
         client = self._client()
-        rows = _Rows(client, X, y, sample_weight)
+        rows = Rows(client, X, y, sample_weight)
         plain = clone(estimator).set_params(engine="local")
         if estimator.warm_start:
             vars(plain).update(fitted_attributes(estimator))
@@ -125,106 +121,19 @@ class DaskEngine(Engine):
         if is_collection(X):
             return _lazily(model, method, X)
         X = X if hasattr(X, "shape") else np.asarray(X)
-        parts = client.scatter(_cut(X, even_parts(X.shape[0], max(1, min(X.shape[0], len(_workers(client)))))))
+        parts = client.scatter(cut(X, even_parts(X.shape[0], max(1, min(X.shape[0], len(workers_of(client)))))))
         sent = client.scatter(model, broadcast=True)
-        return np.concatenate(client.gather(client.map(_predict, [sent] * len(parts), [method] * len(parts), parts)))
-
-
-def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """All that a fit has set."""
-    parameters = estimator.get_params(deep=False)
-    return {name: value for name, value in vars(estimator).items() if name not in parameters}
-
-
-def _workers(client: Any) -> list[str]:
-    """The addresses of all workers there are; waits for the first."""
-    client.wait_for_workers(1, timeout=_GOODBYE_SECONDS)
-    return sorted(client.nthreads())
-
-
-class _Rows:
-    """The rows of a problem in parts, which the cluster has or the client brings.
-
-    Attributes
-    ----------
-    lengths : ndarray of int
-        Of the parts, which follow each other.
-    """
-
-    def __init__(self, client: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        from distributed import wait
-
-        self.client = client
-        columns = {"X": X, "y": y, "sample_weight": sample_weight}
-        self._columns: dict[str, tuple[str, Any]] = {}  # futures that stay, or arrays that are sent for each attempt
-        self.lengths: np.ndarray | None = None
-        for name, values in columns.items():
-            if is_collection(values):
-                futures = _futures(client, values, len(_workers(client)))
-                wait(futures)
-                lengths = np.array(client.gather(client.map(_length, futures)), dtype=np.int64)
-                self._agree(lengths, name)
-                self._columns[name] = "there", futures
-        if self.lengths is None:
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            parts = min(n, _PARTS_A_WORKER * len(_workers(client)))
-            self.lengths = np.diff(even_parts(n, max(1, parts)))
-        starts = np.concatenate(([0], np.cumsum(self.lengths)))
-        for name, values in columns.items():
-            if values is not None and name not in self._columns:
-                length = values.shape[0] if hasattr(values, "shape") else len(values)
-                if length != starts[-1]:
-                    raise ValueError(f"X has {starts[-1]} rows, but {name} has {length}: they must have as many.")
-                self._columns[name] = "here", _cut(values, starts)
-
-    def _agree(self, lengths: np.ndarray, name: str) -> None:
-        if self.lengths is None:
-            self.lengths = lengths
-        elif not np.array_equal(self.lengths, lengths):
-            raise ValueError(
-                f"X and {name} must be divided alike, in parts of the same numbers of rows: X has parts of "
-                f"{self.lengths.tolist()[:8]} rows, {name} of {lengths.tolist()[:8]} (the first few). Rechunk one like "
-                "the other."
-            )
-
-    def divided(self, workers: Sequence[str]) -> list[dict[str, list[Any]]]:
-        """For every rank the futures of its parts; stretches that follow each other, of about the same length."""
-        from distributed import wait
-
-        assert self.lengths is not None
-        # Parts that were lost with a worker are computed again now: once ranks run there may be no thread for it, and
-        # the ranks would wait for each other.
-        wait([part for where, parts in self._columns.values() if where == "there" for part in parts])
-        filled = np.flatnonzero(self.lengths)
-        middle = (np.cumsum(self.lengths) - self.lengths / 2)[filled]
-        rank = (middle * len(workers) / max(1, self.lengths.sum())).astype(np.intp)
-        shares: list[dict[str, list[Any]]] = []
-        for number in np.unique(rank):
-            mine = filled[rank == number]
-            shares.append({})
-            for name, (where, parts) in self._columns.items():
-                chosen = [parts[part] for part in mine]
-                to = [workers[len(shares) - 1]]
-                shares[-1][name] = chosen if where == "there" else self.client.scatter(chosen, workers=to, hash=False)
-        return shares
-
-    def at_home(self, shares: Sequence[dict[str, list[Any]]], workers: Sequence[str]) -> list[str]:
-        """A worker for every share: one that has much of it already, where there is one."""
-        free, chosen = list(workers), []
-        has = self.client.who_has([part for share in shares for part in share["X"]])
-        for share in shares:
-            held = {worker: sum(worker in has.get(part.key, ()) for part in share["X"]) for worker in free}
-            chosen.append(max(free, key=lambda worker: held[worker]))
-            free.remove(chosen[-1])
-        return chosen
+        return np.concatenate(
+            client.gather(client.map(predict_part, [sent] * len(parts), [method] * len(parts), parts))
+        )
 
 
 class _Attempt:
     """One try to get through a fit: a rank on every worker."""
 
-    def __init__(self, client: Any, estimator: Any, rows: _Rows, start: Any) -> None:
+    def __init__(self, client: Any, estimator: Any, rows: Rows, start: Any) -> None:
         self.client = client
-        workers = _workers(client)
+        workers = workers_of(client)
         shares = rows.divided(workers)
         self.workers = rows.at_home(shares, workers)
         name = f"parablock-{uuid4().hex}"
@@ -241,7 +150,7 @@ class _Attempt:
         sealed = pickle.dumps(self.mailboxes)
         self.ranks = [
             client.submit(
-                _rank, estimator, share, rank, sealed, names[rank], topic, start,
+                run_rank, estimator, share, rank, sealed, names[rank], topic, start,
                 workers=[worker], key=names[rank], pure=False,
             )
             for rank, (share, worker) in enumerate(zip(shares, self.workers, strict=True))
@@ -277,7 +186,8 @@ class _Attempt:
                     self._tell(set(self.workers), "Interrupted.")
                     raise
                 interrupted = True
-                self.mailboxes[0].interrupt()
+                with suppress(RuntimeError, OSError):  # the first worker is gone; the next look will find out
+                    self.mailboxes[0].interrupt().result(timeout=_GOODBYE_SECONDS)
         for rank in self.ranks:
             if rank.status == "error":
                 rank.result()  # raises it
@@ -291,7 +201,7 @@ class _Attempt:
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of the fitted model, with the warnings that its fit gave."""
-        outcome = self._result(self.client.submit(_itself, self.ranks[0], workers=self.workers[:1], pure=False), 0)
+        outcome = self._result(self.client.submit(itself, self.ranks[0], workers=self.workers[:1], pure=False), 0)
         if outcome.interrupted:
             raise KeyboardInterrupt
         for category, text in outcome.warnings:
@@ -304,9 +214,9 @@ class _Attempt:
         for number, rank in enumerate(self.ranks):
             if rank.status == "finished" and self.workers[number] in self.client.nthreads():
                 on_it = {"workers": [self.workers[number]], "pure": False}
-                iterations = self._result(self.client.submit(_iterations_done, rank, **on_it), number)
+                iterations = self._result(self.client.submit(iterations_done, rank, **on_it), number)
                 if iterations > best[0]:
-                    best = iterations, self.client.submit(_snapshot, rank, **on_it)
+                    best = iterations, self.client.submit(snapshot_of, rank, **on_it)
         if best[1] is not None:
             self.client.replicate(best[1], n=2)  # or it might be lost with the next worker
         return best
@@ -320,151 +230,18 @@ def _print_line(event: tuple[Any, str]) -> None:
     sys.stderr.write(event[1])
 
 
-# ------------------------------------------------------------------------------------------------------ on the workers
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What is left of a rank: the fitted model (of the first one), or how far it had come."""
-
-    fitted: dict[str, Any]
-    warnings: Sequence[tuple[type[Warning], str]]
-    snapshot: Snapshot | None = None
-    interrupted: bool = False
-
-
-class _WorkerEngine(RankEngine):
-    """One rank on a worker."""
-
-    shelf: Shelf
-
-    def __init__(self, talk: MailboxTalk, n_threads: int, topic: str, start: Snapshot | None) -> None:
-        super().__init__(data="sharded", exchange="gather")
-        self._talk, self.n_threads, self.topic = talk, n_threads, topic
-        self.shelf = Shelf(start)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _WorkerEngine:
-        return self
-
-    def talk(self) -> MailboxTalk:
-        return self._talk
-
-    def threads(self, n_jobs: int | None) -> int | None:
-        return self.n_threads if n_jobs is None else n_jobs
-
-    def stream(self) -> Any:
-        return _ToClient(self.topic)
-
-
-class _ToClient:
-    """A stream whose lines appear at the client, which listens to the topic."""
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-
-    def write(self, text: str) -> None:
-        from distributed import get_worker
-
-        get_worker().log_event(self.topic, text)
-
-    def flush(self) -> None:
-        pass
-
-
-def _rank(
-    estimator: Any,
-    share: dict[str, list[Any]],
-    rank: int,
-    mailboxes: bytes,
-    name: str,
-    topic: str,
-    start: Snapshot | None,
-) -> _Outcome:
-    """What one worker does."""
-    from distributed import get_worker
-
-    engine = _WorkerEngine(MailboxTalk(rank, pickle.loads(mailboxes), name), get_worker().state.nthreads, topic, start)
-    model = clone(estimator).set_params(engine=engine)
-    vars(model).update(fitted_attributes(estimator))
-    columns = {name: _joined(parts) for name, parts in share.items()}
-    try:
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
-            model.fit(**columns)
-    except RankLost:
-        return _Outcome({}, [], engine.shelf.newest())
-    except KeyboardInterrupt:  # before there was anything to keep
-        return _Outcome({}, [], interrupted=True)
-    return _Outcome(fitted_attributes(model) if rank == 0 else {}, [(w.category, str(w.message)) for w in given])
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    if sp.issparse(first):
-        return sp.vstack(parts).tocsr()
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    return np.concatenate(parts)
-
-
-def _length(part: Any) -> int:
-    return int(part.shape[0])
-
-
-def _itself(outcome: _Outcome) -> _Outcome:
-    return outcome
-
-
-def _iterations_done(outcome: _Outcome) -> int:
-    return 0 if outcome.snapshot is None else outcome.snapshot.iteration
-
-
-def _snapshot(outcome: _Outcome) -> Snapshot | None:
-    return outcome.snapshot
-
-
-def _predict(model: Any, method: str, part: Any) -> np.ndarray:
-    if part.shape[0] > 0:
-        return getattr(model, method)(part)
-    return getattr(model, method)(np.zeros((1, model.n_features_in_), dtype=np.float32))[:0]
-
-
-# --------------------------------------------------------------------------------------------------------- collections
-
-
-def _futures(client: Any, values: Any, workers: int) -> list[Any]:
-    """The parts of a collection, computed where they are."""
-    if hasattr(values, "chunks"):
-        if values.ndim == 2 and values.numblocks[1] > 1:
-            values = values.rechunk({1: -1})
-        if values.numblocks[0] < workers and not np.isnan(values.shape[0]):
-            values = values.rechunk({0: -(-values.shape[0] // workers)})
-    return client.compute(np.ravel(values.to_delayed()).tolist())
-
-
-def _cut(values: Any, starts: np.ndarray) -> list[Any]:
-    """Stretches of an array, a matrix or a dataframe."""
-    values = values.tocsr() if sp.issparse(values) else values
-    rows = values.iloc if hasattr(values, "iloc") else values if hasattr(values, "shape") else np.asarray(values)
-    return [rows[first:last] for first, last in pairwise(starts)]
-
-
 def _lazily(model: Any, method: str, X: Any) -> Any:
     """A Dask array of predictions, part by part."""
     from dask import delayed
     from dask.array import concatenate, from_delayed
 
     row = np.zeros((1, model.n_features_in_))
-    like = _predict(model, method, X._meta_nonempty.iloc[:1] if hasattr(X, "_meta_nonempty") else row)
+    like = predict_part(model, method, X._meta_nonempty.iloc[:1] if hasattr(X, "_meta_nonempty") else row)
     sent = delayed(model, pure=False)
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
     X = X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
     parts = [
-        from_delayed(delayed(_predict)(sent, method, part), shape=(length, *like.shape[1:]), dtype=like.dtype)
+        from_delayed(delayed(predict_part)(sent, method, part), shape=(length, *like.shape[1:]), dtype=like.dtype)
         for part, length in zip(np.ravel(X.to_delayed()), lengths, strict=True)
     ]
     return concatenate(parts, allow_unknown_chunksizes=True)

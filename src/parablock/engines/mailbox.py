@@ -27,7 +27,7 @@ class Mailbox:
         self._messages: dict[int, Sequence[np.ndarray]] = {}
         self._changed = threading.Condition()
         self._lost = ""
-        self._interrupted = False
+        self._interrupted = threading.Event()
         _HERE[name] = self
 
     def put(self, turn: int, message: Sequence[np.ndarray]) -> None:
@@ -43,12 +43,14 @@ class Mailbox:
 
     def interrupt(self) -> None:
         """The user wants to stop."""
-        self._interrupted = True
+        self._interrupted.set()
 
     def interrupted(self) -> bool:
         """Whether the user wanted to stop since the last time that this was asked."""
-        was, self._interrupted = self._interrupted, False
-        return was
+        if not self._interrupted.is_set():
+            return False
+        self._interrupted.clear()
+        return True
 
     def take(self, turn: int, seconds: float) -> Sequence[np.ndarray] | None:
         """The message of that turn; None if it did not come within so many seconds."""

@@ -20,12 +20,17 @@ from parablock.devices.cuda.kernel_values import (
     FIRST_OF_FEATURES,
     LAST_OF_DISTANCE,
     KernelSpec,
-    half_distance,
-    of_distance,
-    of_inner_product,
-    term_of_distance,
 )
 from parablock.devices.cuda.operands import EXACT, FAST, FLOAT32, Operand, chunk_features
+from parablock.devices.cuda.tiles import (
+    distances,
+    inner_products,
+    kernel_values,
+    load_columns,
+    load_rows,
+    multiply,
+    tile_values,
+)
 
 # --------------------------------------------------------------------------------------------------- what to tune
 
@@ -268,8 +273,8 @@ def _kernel_dot(
     row = tl.minimum(own, n - 1).to(tl.int64)
     row_half, row_half_low = tl.load(rows_half + row), tl.load(rows_half_low + row)
     # Few features: the tile of rows is read once. Many: it comes in chunks, each time again.
-    row_high = _rows(rows_high, row, 0, FEATURES, CHUNK)
-    row_low = _rows(rows_low, row, 0, FEATURES, CHUNK) if ROW_PARTS == 2 else row_high
+    row_high = load_rows(rows_high, row, 0, FEATURES, CHUNK)
+    row_low = load_rows(rows_low, row, 0, FEATURES, CHUNK) if ROW_PARTS == 2 else row_high
 
     # Sums of one output each; a tile of sums where there are many outputs.
     if OUTPUTS <= 4:
@@ -285,17 +290,17 @@ def _kernel_dot(
         inside = other < m
         column = tl.minimum(other, m - 1).to(tl.int64)
         if KIND >= FIRST_OF_FEATURES and KIND <= LAST_OF_DISTANCE:
-            high = _distances(rows_high, row, columns_high, column, FEATURES, KIND)
+            high = distances(rows_high, row, columns_high, column, FEATURES, KIND)
             low = high
         elif FEATURES == CHUNK:
-            column_high = _columns(columns_high, column, 0, FEATURES, CHUNK)
-            column_low = _columns(columns_low, column, 0, FEATURES, CHUNK) if COLUMN_PARTS == 2 else column_high
+            column_high = load_columns(columns_high, column, 0, FEATURES, CHUNK)
+            column_low = load_columns(columns_low, column, 0, FEATURES, CHUNK) if COLUMN_PARTS == 2 else column_high
             high, low = tl.zeros((ROWS, COLUMNS), tl.float32), tl.zeros((ROWS, COLUMNS), tl.float32)
-            high, low = _multiply(
+            high, low = multiply(
                 row_high, row_low, column_high, column_low, high, low, ROW_PARTS, COLUMN_PARTS, LOW_BY_LOW
             )
         else:
-            high, low = _inner_products(
+            high, low = inner_products(
                 rows_high,
                 rows_low,
                 row,
@@ -309,7 +314,7 @@ def _kernel_dot(
                 LOW_BY_LOW,
             )
         column_half, column_half_low = tl.load(columns_half + column), tl.load(columns_half_low + column)
-        values = _values(
+        values = kernel_values(
             high,
             low,
             row_half,
@@ -378,7 +383,7 @@ def _gram(
     program = tl.program_id(0)
     own = (program // column_tiles) * ROWS + tl.arange(0, ROWS)
     other = (program % column_tiles) * COLUMNS + tl.arange(0, COLUMNS)
-    values = _tile(
+    values = tile_values(
         rows_high,
         rows_low,
         rows_half,
@@ -435,7 +440,7 @@ def _block_grams(
     other = tl.load(tile_column + pair) * ROWS + tl.arange(0, ROWS)
     row = tl.load(blocks + block * size + own, own < size, -1)
     column = tl.load(blocks + block * size + other, other < size, -1)
-    values = _tile(
+    values = tile_values(
         high,
         low,
         half,
@@ -465,161 +470,3 @@ def _block_grams(
     tl.store(matrix + own[:, None].to(tl.int64) * size + other[None, :], values, inside)
     mirrored = (other < size)[:, None] & (own < size)[None, :]
     tl.store(matrix + other[:, None].to(tl.int64) * size + own[None, :], tl.trans(values), mirrored)
-
-
-# ------------------------------------------------------------------------------------------------- inside a tile
-
-
-@triton.jit
-def _tile(
-    rows_high,
-    rows_low,
-    rows_half,
-    rows_half_low,
-    row,
-    columns_high,
-    columns_low,
-    columns_half,
-    columns_half_low,
-    column,
-    unit,
-    scale,
-    shift,
-    KIND: tl.constexpr,
-    DEGREE: tl.constexpr,
-    FEATURES: tl.constexpr,
-    CHUNK: tl.constexpr,
-    ROW_PARTS: tl.constexpr,
-    COLUMN_PARTS: tl.constexpr,
-    LOW_BY_LOW: tl.constexpr,
-):
-    """Kernel values of the numbered rows and columns."""
-    if KIND >= FIRST_OF_FEATURES and KIND <= LAST_OF_DISTANCE:
-        high = _distances(rows_high, row, columns_high, column, FEATURES, KIND)
-        low = high
-    else:
-        high, low = _inner_products(
-            rows_high,
-            rows_low,
-            row,
-            columns_high,
-            columns_low,
-            column,
-            FEATURES,
-            CHUNK,
-            ROW_PARTS,
-            COLUMN_PARTS,
-            LOW_BY_LOW,
-        )
-    return _values(
-        high,
-        low,
-        tl.load(rows_half + row),
-        tl.load(rows_half_low + row),
-        tl.load(columns_half + column),
-        tl.load(columns_half_low + column),
-        unit,
-        scale,
-        shift,
-        KIND,
-        DEGREE,
-        ROW_PARTS + COLUMN_PARTS > 2,
-    )
-
-
-@triton.jit
-def _values(
-    high,
-    low,
-    row_half,
-    row_half_low,
-    column_half,
-    column_half_low,
-    unit,
-    scale,
-    shift,
-    KIND: tl.constexpr,
-    DEGREE: tl.constexpr,
-    HAS_LOW: tl.constexpr,
-):
-    if KIND < FIRST_OF_FEATURES:
-        half = half_distance(high, low, row_half, row_half_low, column_half, column_half_low, unit, HAS_LOW)
-        values = of_distance(half, scale, KIND)
-    elif KIND <= LAST_OF_DISTANCE:
-        values = of_distance(high, scale, KIND)
-    else:
-        inner = (high + low) * unit if HAS_LOW else high * unit
-        row_norm, column_norm = row_half + row_half_low, column_half + column_half_low
-        values = of_inner_product(inner, row_norm, column_norm, scale, shift, KIND, DEGREE)
-    return values
-
-
-@triton.jit
-def _inner_products(
-    rows_high,
-    rows_low,
-    row,
-    columns_high,
-    columns_low,
-    column,
-    FEATURES: tl.constexpr,
-    CHUNK: tl.constexpr,
-    ROW_PARTS: tl.constexpr,
-    COLUMN_PARTS: tl.constexpr,
-    LOW_BY_LOW: tl.constexpr,
-):
-    """Products of the high parts, and the sum of those with low parts, chunk after chunk."""
-    high = tl.zeros((row.shape[0], column.shape[0]), tl.float32)
-    low = tl.zeros((row.shape[0], column.shape[0]), tl.float32)
-    for start in range(0, FEATURES, CHUNK):
-        row_high = _rows(rows_high, row, start, FEATURES, CHUNK)
-        column_high = _columns(columns_high, column, start, FEATURES, CHUNK)
-        row_low = _rows(rows_low, row, start, FEATURES, CHUNK) if ROW_PARTS == 2 else row_high
-        column_low = _columns(columns_low, column, start, FEATURES, CHUNK) if COLUMN_PARTS == 2 else column_high
-        high, low = _multiply(
-            row_high, row_low, column_high, column_low, high, low, ROW_PARTS, COLUMN_PARTS, LOW_BY_LOW
-        )
-    return high, low
-
-
-@triton.jit
-def _multiply(
-    row_high,
-    row_low,
-    column_high,
-    column_low,
-    high,
-    low,
-    ROW_PARTS: tl.constexpr,
-    COLUMN_PARTS: tl.constexpr,
-    LOW_BY_LOW: tl.constexpr,
-):
-    # input_precision matters to float32 alone, which must not become TF32.
-    high = tl.dot(row_high, column_high, high, input_precision="ieee")
-    if COLUMN_PARTS == 2:
-        low = tl.dot(row_high, column_low, low, input_precision="ieee")
-    if ROW_PARTS == 2:
-        low = tl.dot(row_low, column_high, low, input_precision="ieee")
-    if LOW_BY_LOW:
-        low = tl.dot(row_low, column_low, low, input_precision="ieee")
-    return high, low
-
-
-@triton.jit
-def _distances(rows, row, columns, column, FEATURES: tl.constexpr, KIND: tl.constexpr):
-    """Distances that are no inner products, feature after feature."""
-    total = tl.zeros((row.shape[0], column.shape[0]), tl.float32)
-    for feature in range(FEATURES):
-        x, z = tl.load(rows + row * FEATURES + feature), tl.load(columns + column * FEATURES + feature)
-        total += term_of_distance(x[:, None], z[None, :], KIND)
-    return total
-
-
-@triton.jit
-def _rows(part, row, start, FEATURES: tl.constexpr, CHUNK: tl.constexpr):
-    return tl.load(part + row[:, None] * FEATURES + (start + tl.arange(0, CHUNK))[None, :])
-
-
-@triton.jit
-def _columns(part, column, start, FEATURES: tl.constexpr, CHUNK: tl.constexpr):
-    return tl.load(part + column[None, :] * FEATURES + (start + tl.arange(0, CHUNK))[:, None])

@@ -1,4 +1,7 @@
-"""The losses over whole vectors on the card, for the step size and the duality gap; float64 torch tensors.
+"""The losses over whole vectors on the card, as float64 torch tensors.
+
+The descent takes the intercept of its blocks from here. The solver's own vectors are on the host, so step size and gap
+are computed there; the functions for these serve the checks of the Triton kernels.
 
 Each function is the one of the same name in `parablock.losses`, for all samples at once.
 """

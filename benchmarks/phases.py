@@ -4,8 +4,8 @@
     mpiexec -n 16 python -m benchmarks.phases --rows 100000 --tol 0.05
 
 Needs mpi4py, also alone. Times the functions below from outside, each without those that it calls, in the second of two
-fits: mean and maximum
-over the ranks. Before that, what the machine itself allows: kernel values a second of a rank while all ranks compute.
+fits: mean and maximum over the ranks. Before that, what the machine itself allows: kernel values a second of a rank
+while all ranks compute.
 """
 
 from __future__ import annotations

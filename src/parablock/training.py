@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock import vectors
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
@@ -168,9 +169,10 @@ def train(
         order = np.concatenate(partition.blocks)
         crew = crew.ordered(order)
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
-        ordered, coef = problem.take(order), coef[:, order]
-        used = np.flatnonzero(coef.any(axis=0))
-        decision = crew.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
+        ordered = crew.near(problem.take(order))
+        coef = vectors.place(ordered.target, coef[:, order])
+        used = vectors.flatnonzero(coef.any(axis=0))
+        decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
         with _keeping(settings, crew, kernel, problem, X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, partitioner.restricted(order)),

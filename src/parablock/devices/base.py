@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from parablock import vectors
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -129,9 +130,16 @@ class BlockStep:
     bias: np.ndarray
     updates: int
 
+    def on_host(self) -> BlockStep:
+        names = "rows", "step", "wish", "bias"
+        return replace(self, **{name: vectors.to_host(getattr(self, name)) for name in names})
+
 
 class Device(ABC):
     """A handful of array operations.
+
+    Vectors with one value a row come as NumPy arrays and leave as such; a device with a memory of its own also takes
+    those that are there, and leaves its results beside them.
 
     A device is made of a number of threads (None for all cores), a memory limit as users give it, the number of
     processes that share this machine, and which of them this one is.
@@ -155,6 +163,10 @@ class Device(ABC):
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
+
+    def near(self, problem: Problem) -> Problem:
+        """The problem with its vectors in the device's own memory."""
+        return problem
 
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whether the device would do better with a centre of whole numbers for these rows."""

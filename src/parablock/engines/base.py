@@ -121,6 +121,10 @@ class Crew(ABC):
     def counts(self) -> Counts:
         """What has been counted so far."""
 
+    def near(self, problem: Problem) -> Problem:
+        """The problem with its vectors where this machine works on them: on the host, where they are sent around."""
+        return problem
+
     @abstractmethod
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         """Raise an error where the kernel gives values on these rows that no kernel matrix has."""

@@ -29,6 +29,9 @@ class LocalCrew(Crew):
     def counts(self) -> Counts:
         return Counts(self.device.kernel_evaluations)
 
+    def near(self, problem: Problem) -> Problem:
+        return self.device.near(problem)
+
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         refuse_nonsense(self.device, self.kernel, self.samples, rng)
 

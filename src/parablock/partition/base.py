@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 
@@ -132,7 +133,7 @@ class Partitioner(ABC):
         if n_blocks <= 1:
             return [rows]
         blocks, _ = self.blocks(device, kernel, samples.take(rows), n_blocks, rng)
-        return [rows[block] for block in blocks]
+        return [rows[vectors.place(rows, block)] for block in blocks]
 
     def restricted(self, rows: np.ndarray) -> Partitioner:
         """A partitioner of the given rows, numbered anew."""
@@ -144,7 +145,8 @@ class Partitioner(ABC):
         """All rows in blocks, with centres and a report of quality."""
         from parablock.partition.quality import kernel_mass_inside
 
-        blocks, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        made, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        blocks = [vectors.to_host(block) for block in made]
         if centres is None:
             centres = FeatureCentres.means(samples, blocks)
         return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng))

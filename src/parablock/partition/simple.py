@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner
@@ -35,7 +36,7 @@ class GivenPartitioner(Partitioner):
         return [np.flatnonzero(self.labels == label) for label in np.unique(self.labels)], None
 
     def restricted(self, rows: np.ndarray) -> GivenPartitioner:
-        return GivenPartitioner(self.labels[rows])
+        return GivenPartitioner(self.labels[vectors.to_host(rows)])
 
     def regroup(
         self,
@@ -46,5 +47,5 @@ class GivenPartitioner(Partitioner):
         n_blocks: int,
         rng: np.random.Generator,
     ) -> list[np.ndarray]:
-        labels = self.labels[rows]
-        return [rows[labels == label] for label in np.unique(labels)]
+        labels = self.labels[vectors.to_host(rows)]
+        return [rows[vectors.place(rows, labels == label)] for label in np.unique(labels)]

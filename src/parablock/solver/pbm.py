@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import BlockStep
 from parablock.engines.base import Counts
 from parablock.monitor import Record
@@ -29,7 +30,16 @@ from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import EARLY, SLOWLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
+from parablock.solver.watching import (
+    EARLY,
+    SAMPLE_NEAR,
+    SLOWLY,
+    Part,
+    leave_to_rest,
+    state_of_all,
+    wake,
+    wake_some,
+)  # fmt: skip
 
 logger = logging.getLogger("parablock")
 CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
@@ -49,10 +59,11 @@ class LocalStep:
     steps: Sequence[BlockStep]
 
     def put_back(self, order: np.ndarray) -> LocalStep:
-        """The same where row i is called order[i]."""
-        coef = np.empty_like(self.coef)
-        coef[:, order] = self.coef
-        return LocalStep(coef, [replace(step, rows=order[step.rows]) for step in self.steps])
+        """The same where row i is called order[i], on the host."""
+        coef = np.empty(self.coef.shape)
+        coef[:, order] = vectors.to_host(self.coef)
+        steps = (step.on_host() for step in self.steps)
+        return LocalStep(coef, [replace(step, rows=order[step.rows]) for step in steps])
 
 
 @dataclass(frozen=True)
@@ -171,10 +182,11 @@ class _Run:
         return self.state.violation <= max(self.options.tol, self._early_goal) or self._has_got_slow()
 
     def _has_got_slow(self) -> bool:
-        """Whether the last two iterations, blocks and bridge, have done little for the objective of the rows that were
-        chosen at the start."""
-        last = [record.objective for record in self.history[-3:]]
-        return not self._sampled and len(last) == 3 and last[0] - last[2] < SLOWLY * abs(last[2])
+        """Whether the last two iterations, blocks and bridge, did little for the objective of the watched rows."""
+        last = self.history[-3:]
+        if len(last) < 3 or any(record.kind == "check" for record in last):
+            return False
+        return last[0].objective - last[2].objective < SLOWLY * abs(last[2].objective)
 
     def iterate(self) -> None:
         """One outer iteration."""
@@ -202,18 +214,18 @@ class _Run:
         )
 
     def check(self) -> None:
-        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do, or if only a
-        sample was watched."""
-        if self._sampled:
-            self.part, self.state = wake_everyone(self.whole, self.part, self.state)
+        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do."""
+        state, whole = self.whole_state(), self.whole
+        if whole.crew.agree(state.violation <= self.options.tol):
+            self.part, self.state, self._sampled, self._early_goal = whole, state, False, 0.0
+        elif self._sampled:
+            near = SAMPLE_NEAR / EARLY * self._early_goal
+            self.part, self.state, self._sampled = wake_some(whole, self.part, state, near, self.rng)
         else:
-            state = self.whole_state()
-            if self.whole.crew.agree(state.violation <= self.options.tol):
-                self.part, self.state = self.whole, state
-            else:
-                near = self._early_goal or self.state.violation
-                self.part, self.state = wake(self.whole, self.part, state, near)
-        self._sampled, self._early_goal, self.idle = False, 0.0, 0
+            near = self._early_goal or self.state.violation
+            self.part, self.state = wake(whole, self.part, state, near)
+            self._early_goal = 0.0
+        self.idle = 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
 
     def whole_state(self) -> State:
@@ -260,11 +272,12 @@ class _Run:
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, in the numbering of the whole."""
-        state, rows = self.state, self.part.rows
-        coef, decision = state.coef, state.decision
+        state, rows = self.state, vectors.to_host(self.part.rows)
+        coef, decision = vectors.to_host(state.coef), vectors.to_host(state.decision)
         if rows is not None:
-            coef, decision = np.zeros_like(self.whole.problem.target), np.zeros_like(self.whole.problem.target)
-            coef[:, rows], decision[:, rows] = state.coef, state.decision
+            watched, everyone = (coef, decision), (len(coef), self.whole.problem.n)
+            coef, decision = np.zeros(everyone), np.zeros(everyone)
+            coef[:, rows], decision[:, rows] = watched
         memory = {
             "schedule": self.schedule.memory(),
             "random": self.rng.bit_generator.state,
@@ -276,12 +289,14 @@ class _Run:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there."""
-        rows = snapshot.watched
-        if rows is None:
-            state = State.at(self.whole.problem, snapshot.coef, snapshot.decision)
+        whole = self.whole.problem
+        coef, decision = (vectors.place(whole.target, values) for values in (snapshot.coef, snapshot.decision))
+        if snapshot.watched is None:
+            state = State.at(whole, coef, decision)
         else:
-            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=self.whole.problem.n)
-            state = State.at(self.part.problem, snapshot.coef[:, rows], snapshot.decision[:, rows])
+            rows = vectors.place(whole.target, snapshot.watched)
+            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=whole.n)
+            state = State.at(self.part.problem, coef[:, rows], decision[:, rows])
         self.state = replace(state, iteration=snapshot.iteration)
         self.history = list(snapshot.history)
         self.started -= snapshot.seconds

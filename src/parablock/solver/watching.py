@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import BlockStep
 from parablock.engines.base import Crew
 from parablock.partition import Partitioner
@@ -29,8 +30,9 @@ NEAR, ENOUGH = 0.25, 0.2
 # objective by less than this share of it: by then decisions are nearly what they will be, and rows that were wrongly
 # left to rest have missed little.
 EARLY, SLOWLY = 0.5, 0.02
-# A sample from which training starts is watched alone until then, if it is no more than this share of the rows.
-SMALL_SAMPLE = 0.3
+# A sample from which training starts is watched alone until then, if it is no more than this share of the rows. It
+# grows by this factor at most, each time by rows that are no farther from moving than this share.
+SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR = 0.3, 4, 0.1
 _GROWTH = 1.4  # room for rows that wake up
 
 
@@ -74,19 +76,19 @@ def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tupl
     if asked < n:
         if asked > SMALL_SAMPLE * n:
             return whole, state, steps
-        watched, room = [np.ones(len(step.rows), dtype=bool) for step in steps], n
+        watched = [~vectors.nobody(step.rows, len(step.rows)) for step in steps]
     else:
         far = -NEAR * state.spread
-        watched = [step.step.any(axis=0) | (np.fmax.reduce(step.wish, axis=0) > far) for step in steps]
-        room = int(_GROWTH * sum(int(those.sum()) for those in watched))
-    rows = np.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])
+        watched = [step.step.any(axis=0) | (step.wish > far).any(axis=0) for step in steps]
+    rows = vectors.concatenate([step.rows[those] for step, those in zip(steps, watched, strict=True)])
     if len(steps) == 1 or len(rows) > (1.0 - ENOUGH) * n:
         return whole, state, steps
-    starts = np.cumsum([0] + [int(those.sum()) for those in watched])
+    starts = np.cumsum([0] + [int(those.sum()) for those in watched]).tolist()
     shorter = [
-        replace(step, rows=np.arange(start, stop), step=step.step[:, those], wish=step.wish[:, those])
+        replace(step, rows=vectors.numbers(rows, start, stop), step=step.step[:, those], wish=step.wish[:, those])
         for step, those, start, stop in zip(steps, watched, starts[:-1], starts[1:], strict=True)
     ]
+    room = n if asked < n else int(_GROWTH * len(rows))
     part = whole.take(rows, whole, support=rows[:0], room=room)
     return part, _state_of(part, state), shorter
 
@@ -95,50 +97,57 @@ def state_of_all(whole: Part, part: Part, state: State) -> State:
     """The state of all rows, with the decisions of those that rested."""
     if part.rows is None:
         return state
-    coef, decision = np.zeros_like(whole.problem.target), np.empty_like(whole.problem.target)
+    coef, decision = vectors.zeros_like(whole.problem.target), vectors.zeros_like(whole.problem.target)
     coef[:, part.rows], decision[:, part.rows] = state.coef, state.decision
     resting = _others(part.rows, whole.problem.n)
     if len(resting):
-        support = np.flatnonzero(coef.any(axis=0))
-        decision[:, resting] = whole.crew.decision(resting, support, coef[:, support])
+        support = vectors.flatnonzero(coef.any(axis=0))
+        decision[:, resting] = whole.crew.decision(resting, support, vectors.columns(coef, support))
     return replace(State.at(whole.problem, coef, decision), iteration=state.iteration)
 
 
 def wake(whole: Part, part: Part, state: State, near: float) -> tuple[Part, State]:
     """From the state of all rows: watch from now on also those that want to move, or are nearer to it than `near`."""
+    return _woken(whole, part, state, _moving(whole, part, state, near))
+
+
+def wake_some(whole: Part, part: Part, state: State, near: float, rng: np.random.Generator) -> tuple[Part, State, bool]:
+    """The same where only a sample of the rows was watched: at most some times as many from now on, drawn from those
+    that want to move or nearly do; and whether there were more, so that these are a sample too."""
     assert part.rows is not None
-    moving = np.zeros(whole.problem.n, dtype=bool)
+    moving = _moving(whole, part, state, near)
+    most = (SAMPLE_GROWTH - 1) * len(part.rows)
+    sampled = len(moving) > most
+    if sampled:
+        moving = moving[vectors.largest(vectors.exponential(moving, rng), most)]
+    return *_woken(whole, part, state, moving), sampled
+
+
+def _moving(whole: Part, part: Part, state: State, near: float) -> np.ndarray:
+    """The resting rows that want to move, or are nearer to it than `near`."""
+    moving = vectors.nobody(part.rows, whole.problem.n)
     for measure in state.measures:
         for wish in (measure.upward, measure.downward):
             moving |= wish > -near
             moving[wish.argmax()] = True  # whatever the bias
     moving[part.rows] = False
-    rows = np.concatenate((part.rows, whole.crew.agree(np.flatnonzero(moving))))
-    support = np.flatnonzero(state.coef[:, part.rows].any(axis=0))
+    return whole.crew.agree(vectors.flatnonzero(moving))
+
+
+def _woken(whole: Part, part: Part, state: State, more: np.ndarray) -> tuple[Part, State]:
+    rows = vectors.concatenate((part.rows, more))
+    support = vectors.flatnonzero(state.coef[:, part.rows].any(axis=0))
     part = whole.take(rows, part, support, room=int(_GROWTH * len(rows)))
     return part, _state_of(part, state)
 
 
-def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:
-    """From the state of a part: watch all rows from now on. Unlike `wake` it needs no decisions of the others: the kept
-    columns of the support vectors get as long as they must be, and give them."""
-    assert part.rows is not None
-    rows = np.concatenate((part.rows, _others(part.rows, whole.problem.n)))
-    support = np.flatnonzero(state.coef.any(axis=0))
-    everyone = whole.take(rows, part, support, room=len(rows))
-    coef = np.zeros_like(whole.problem.target)
-    coef[:, : len(part.rows)] = state.coef
-    decision = everyone.crew.product(support, coef[:, support])
-    return everyone, replace(State.at(everyone.problem, coef, decision), iteration=state.iteration)
-
-
 def _others(rows: np.ndarray, n: int) -> np.ndarray:
     """All other numbers below n."""
-    others = np.ones(n, dtype=bool)
-    others[rows] = False
-    return np.flatnonzero(others)
+    chosen = vectors.nobody(rows, n)
+    chosen[rows] = True
+    return vectors.flatnonzero(~chosen)
 
 
 def _state_of(part: Part, state: State) -> State:
-    shorter = State.at(part.problem, state.coef[:, part.rows], state.decision[:, part.rows])
+    shorter = State.at(part.problem, *(vectors.columns(values, part.rows) for values in (state.coef, state.decision)))
     return replace(shorter, iteration=state.iteration)

@@ -44,7 +44,7 @@ class CudaSamples(Samples):
 
     def index(self, rows: Any) -> Any:
         """Numbers of rows as the card wants them."""
-        return rows if isinstance(rows, slice) else torch.as_tensor(np.asarray(rows), device=self.X.device)
+        return rows if isinstance(rows, slice) else torch.as_tensor(rows, device=self.X.device)
 
     def take(self, rows: Any) -> CudaSamples:
         chosen = self.index(rows)

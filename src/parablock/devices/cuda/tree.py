@@ -10,7 +10,7 @@ from parablock.partition.tree import LLOYD_STEPS, SAMPLE, first_half
 _ELEMENTS_AT_ONCE = 1 << 28  # of rows that are projected: a bound on memory
 
 
-def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
+def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[torch.Tensor]:
     """Disjoint blocks of neighbours among the rows of X, of equal size to one row; each sorted."""
     order = torch.arange(len(X), device=X.device)  # the rows, node after node
     sizes, parts = np.array([len(X)]), np.array([n_blocks])
@@ -31,7 +31,7 @@ def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[np.nd
         sizes, parts = _halved(sizes, parts, wanted)
     leaf = _numbers(sizes, X.device)
     rows = (leaf * len(X) + order).sort().values - leaf * len(X)  # each leaf in itself
-    return np.split(rows.cpu().numpy(), np.cumsum(sizes)[:-1])
+    return list(torch.split(rows, sizes.tolist()))
 
 
 def _numbers(sizes: np.ndarray, device: torch.device) -> torch.Tensor:

@@ -32,12 +32,14 @@ from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
 from parablock.solver.watching import (
     EARLY,
+    SAMPLE_GROWTH,
     SAMPLE_NEAR,
     SLOWLY,
     Part,
     leave_to_rest,
     state_of_all,
     wake,
+    wake_everyone,
     wake_some,
 )  # fmt: skip
 
@@ -214,8 +216,19 @@ class _Run:
         )
 
     def check(self) -> None:
-        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do."""
-        state, whole = self.whole_state(), self.whole
+        """Let a sample grow; otherwise see how all rows stand, and watch from now on also those that want to move. Where
+        none do, all rows are watched, and the run ends."""
+        whole = self.whole
+        if self._sampled and whole.problem.n <= SAMPLE_GROWTH * self.part.problem.n:
+            self.part, self.state = wake_everyone(whole, self.part, self.state)
+            self._sampled, self._early_goal = False, 0.0
+        else:
+            self._look_at_all(self.whole_state())
+        self.idle = 0
+        self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
+
+    def _look_at_all(self, state: State) -> None:
+        whole = self.whole
         if whole.crew.agree(state.violation <= self.options.tol):
             self.part, self.state, self._sampled, self._early_goal = whole, state, False, 0.0
         elif self._sampled:
@@ -225,8 +238,6 @@ class _Run:
             near = self._early_goal or self.state.violation
             self.part, self.state = wake(whole, self.part, state, near)
             self._early_goal = 0.0
-        self.idle = 0
-        self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
 
     def whole_state(self) -> State:
         """The state of all rows."""

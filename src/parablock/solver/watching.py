@@ -31,7 +31,7 @@ NEAR, ENOUGH = 0.25, 0.2
 # left to rest have missed little.
 EARLY, SLOWLY = 0.5, 0.02
 # A sample from which training starts is watched alone until then, if it is no more than this share of the rows. It
-# grows by this factor at most, each time by rows that are no farther from moving than this share.
+# grows by this factor, to all rows if that suffices, otherwise by some that are no farther from moving than this share.
 SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR = 0.3, 4, 0.1
 _GROWTH = 1.4  # room for rows that wake up
 
@@ -121,6 +121,18 @@ def wake_some(whole: Part, part: Part, state: State, near: float, rng: np.random
     if sampled:
         moving = moving[vectors.largest(vectors.exponential(moving, rng), most)]
     return *_woken(whole, part, state, moving), sampled
+
+
+def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:
+    """From the state of a sample: watch all rows from now on. Unlike the others it needs no decisions of the resting
+    rows: the kept columns of the support vectors get as long as they must be, and give them."""
+    rows = vectors.concatenate((part.rows, _others(part.rows, whole.problem.n)))
+    support = vectors.flatnonzero(state.coef.any(axis=0))
+    everyone = whole.take(rows, part, support, room=len(rows))
+    coef = vectors.zeros_like(whole.problem.target)
+    coef[:, : len(part.rows)] = state.coef
+    decision = everyone.crew.product(support, vectors.columns(coef, support))
+    return everyone, replace(State.at(everyone.problem, coef, decision), iteration=state.iteration)
 
 
 def _moving(whole: Part, part: Part, state: State, near: float) -> np.ndarray:

@@ -23,8 +23,7 @@ class CardProblem(Problem):
             return problem
         spec_of_loss(problem.loss)  # complains about losses that the card does not know
         target, weight, lower, upper = (
-            torch.tensor(part, device=device)
-            for part in (problem.target, problem.weight, problem.lower, problem.upper)
+            torch.tensor(part, device=device) for part in (problem.target, problem.weight, problem.lower, problem.upper)
         )
         return cls(problem.loss, target, weight, lower, upper, problem.intercept)
 

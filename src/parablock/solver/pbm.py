@@ -32,11 +32,11 @@ from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
 from parablock.solver.watching import (
     EARLY,
-    SAMPLE_GROWTH,
     SAMPLE_NEAR,
     SLOWLY,
     Part,
     leave_to_rest,
+    nearly_everyone,
     state_of_all,
     wake,
     wake_everyone,
@@ -216,11 +216,10 @@ class _Run:
         )
 
     def check(self) -> None:
-        """Let a sample grow; otherwise see how all rows stand, and watch from now on also those that want to move. Where
-        none do, all rows are watched, and the run ends."""
-        whole = self.whole
-        if self._sampled and whole.problem.n <= SAMPLE_GROWTH * self.part.problem.n:
-            self.part, self.state = wake_everyone(whole, self.part, self.state)
+        """See how all rows stand, and watch from now on also those that want to move; all of them, if none do. A sample
+        that may grow to all rows does so without looking."""
+        if self._sampled and nearly_everyone(self.whole, self.part):
+            self.part, self.state = wake_everyone(self.whole, self.part, self.state)
             self._sampled, self._early_goal = False, 0.0
         else:
             self._look_at_all(self.whole_state())

@@ -123,9 +123,15 @@ def wake_some(whole: Part, part: Part, state: State, near: float, rng: np.random
     return *_woken(whole, part, state, moving), sampled
 
 
+def nearly_everyone(whole: Part, part: Part) -> bool:
+    """Whether a sample that grows may as well grow to all rows."""
+    return whole.problem.n <= SAMPLE_GROWTH * part.problem.n
+
+
 def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:
     """From the state of a sample: watch all rows from now on. Unlike the others it needs no decisions of the resting
     rows: the kept columns of the support vectors get as long as they must be, and give them."""
+    assert part.rows is not None
     rows = vectors.concatenate((part.rows, _others(part.rows, whole.problem.n)))
     support = vectors.flatnonzero(state.coef.any(axis=0))
     everyone = whole.take(rows, part, support, room=len(rows))

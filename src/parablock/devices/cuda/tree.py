@@ -25,9 +25,9 @@ def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[torch
         points = X[order[torch.as_tensor(places, device=X.device)]]
         direction[torch.as_tensor(chosen, device=X.device)] = _directions(points)
         node = _numbers(sizes, X.device)
+        along = _along(X, order, node, direction).double()
         # By node, and inside a node along its direction; a node that is not cut has the direction zero, and stays.
-        along = torch.argsort(_along(X, order, node, direction), stable=True)
-        order = order[along[torch.argsort(node[along], stable=True)]]
+        order = order[torch.argsort(node + 0.5 * along / along.abs().max().clamp(min=1e-300), stable=True)]
         sizes, parts = _halved(sizes, parts, wanted)
     leaf = _numbers(sizes, X.device)
     rows = (leaf * len(X) + order).sort().values - leaf * len(X)  # each leaf in itself

@@ -344,7 +344,10 @@ class RankCrew(Crew):
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         self._bring(rows)
-        return self.talk.each(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng))
+        # The first rank's blocks are everyone's. All ranks at once would only be in each other's way: a passage over
+        # the rows has the memory for its limit, which ranks of one machine share.
+        own = np.random.default_rng(int(rng.integers(2**62)))
+        return self.from_first(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, own))
 
 
 def bytes_to_send(exchange: str, changed: int, rows: int, ranks: int) -> int:

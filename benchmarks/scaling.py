@@ -50,7 +50,7 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
         X, y = X[ends[rank] : ends[rank + 1]], y[ends[rank] : ends[rank + 1]]
     engine = MPIEngine(data=data, exchange=exchange)
     options: dict[str, Any] = {"C": case.C, "gamma": case.gamma, "random_state": 0, "n_jobs": 1, "engine": engine}
-    options["memory_limit"] = int(96 * 2**30 / size / 2)
+    options["memory_limit"] = memory_of_a_rank(size)
     # The first fit compiles, or loads what was compiled, and touches the memory: a virtual machine may get it from its
     # host only then, at seconds a gigabyte.
     KernelSVC(tol=tol, **options).fit(X, y)
@@ -63,6 +63,11 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
         ]
         accuracy = float(model.score(X_test[:10_000], y_test[:10_000]))
         print(json.dumps({"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_)}))
+
+
+def memory_of_a_rank(ranks: int) -> int:
+    """Bytes, of 48 GB for all."""
+    return int(48 * 2**30 / ranks)
 
 
 def run(ranks: int, rows: int, data: str, exchange: str, tol: float) -> dict[str, Any]:

@@ -53,8 +53,9 @@ class MPITalk(Talk):
         self.comm = comm
 
     def _share_array(self, values: np.ndarray) -> list[np.ndarray]:
-        counts = self.comm.allgather(len(values))
-        everyones = np.empty(sum(counts), dtype=values.dtype)
+        counts = np.empty(self.size, dtype=np.int64)  # arrays: for objects an MPI needs twice as many messages
+        self.comm.Allgather(np.array([len(values)], dtype=np.int64), counts)
+        everyones = np.empty(counts.sum(), dtype=values.dtype)
         self.comm.Allgatherv(np.ascontiguousarray(values), (everyones, counts))
         return np.split(everyones, np.cumsum(counts)[:-1])
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from parablock import vectors
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Spread(Protocol):
+    """Several machines that share a list of work: each item is the work of one of them, and all get all results."""
+
+    def __call__(self, work: Callable[[S], T], items: Sequence[S], /) -> list[T]: ...
+
+
+def alone(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """One machine."""
+    return [work(item) for item in items]
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,8 @@ class FeatureCentres(Centres):
     offsets: np.ndarray
 
     @classmethod
-    def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
-        points = np.stack([samples.mean(block) for block in blocks])
+    def means(cls, samples: Samples, blocks: Sequence[np.ndarray], spread: Spread = alone) -> FeatureCentres:
+        points = np.stack(spread(samples.mean, blocks))
         return cls(points, np.zeros(len(points)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -120,6 +135,20 @@ class Partitioner(ABC):
         """Disjoint blocks of all given samples, none empty, at most `n_blocks` of them; and their centres
         where the method has its own."""
 
+    def shared_blocks(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: Samples,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread,
+    ) -> tuple[list[np.ndarray], Centres | None]:
+        """Such blocks where several machines have the samples: the work of one of them, unless the method can be
+        divided. All call this with the same numbers, and their generators must stay alike."""
+        own = np.random.default_rng(int(rng.integers(2**62)))
+        return spread(lambda count: self.blocks(device, kernel, samples, count, own), [n_blocks])[0]
+
     def regroup(
         self,
         device: Device,
@@ -140,16 +169,25 @@ class Partitioner(ABC):
         return self
 
     def partition(
-        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: Samples,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread = alone,
     ) -> Partition:
         """All rows in blocks, with centres and a report of quality."""
         from parablock.partition.quality import kernel_mass_inside
 
-        made, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        if spread is alone:
+            made, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        else:
+            made, centres = self.shared_blocks(device, kernel, samples, n_blocks, rng, spread)
         blocks = [vectors.to_host(block) for block in made]
         if centres is None:
-            centres = FeatureCentres.means(samples, blocks)
-        return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng))
+            centres = FeatureCentres.means(samples, blocks, spread)
+        return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng, spread))
 
 
 def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:

@@ -156,6 +156,10 @@ class Device(ABC):
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
 
+    def keeps(self, tensor: Any) -> bool:
+        """Whether the device reads the rows of this torch tensor where they are."""
+        return False
+
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whether the device would do better with a centre of whole numbers for these rows."""
         return False

@@ -168,6 +168,10 @@ class Device(ABC):
         """The problem with its vectors in the device's own memory."""
         return problem
 
+    def keeps(self, tensor: Any) -> bool:
+        """Whether the device reads the rows of this torch tensor where they are."""
+        return False
+
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whether the device would do better with a centre of whole numbers for these rows."""
         return False

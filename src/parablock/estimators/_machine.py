@@ -20,7 +20,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
-from parablock.engines import ENGINES, Engine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.estimators._tensors import check_tensor, negative_for_chi2
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
@@ -29,6 +30,7 @@ from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
 from parablock.solver import CHOICES, BlockSolver, Solution
+from parablock.tensors import TensorRows, is_plain, is_tensor, on_host
 from parablock.training import Settings, Trained, train
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -43,18 +45,11 @@ def for_every_row(method: Method) -> Method:
     @wraps(method)
     def wherever(self: KernelMachine, X: Any) -> Any:
         check_is_fitted(self)
-        X = on_host(X)
+        X = self._where_it_is(X, self._sparse)
         result = engine_for(self.engine, X).predict_elsewhere(self, method.__name__, X)
         return method(self, X) if result is None else result
 
     return wherever  # type: ignore[return-value]
-
-
-def on_host(values: Any) -> Any:
-    """A torch tensor as an array, without a copy where it is in host memory; anything else as it is."""
-    if type(values).__module__.split(".")[0] != "torch":
-        return values
-    return values.detach().cpu().numpy()
 
 
 class KernelMachine(BaseEstimator, metaclass=ABCMeta):
@@ -116,7 +111,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = self._where_it_is(X), on_host(y), on_host(sample_weight)
         fitted = engine_for(self.engine, X).fit_elsewhere(self, X, y, sample_weight)
         if fitted is None:
             self._fit_here(X, y, sample_weight)
@@ -131,7 +126,10 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         """Train on this machine, or as one of those that all do the same."""
 
     def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
-        """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in."""
+        """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in, or as rows
+        of a tensor that stay on its device."""
+        if isinstance(X, TensorRows):
+            return check_tensor(self, X, y, reset=reset, **options)
         precomputed = self.kernel == "precomputed"
         dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
         formats = False if precomputed else "csr"
@@ -146,11 +144,16 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
                 f"shape {X.shape}. Pass K with K[i, j] = kernel(x_i, x_j)."
             )
         if self.kernel == "chi2" and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
-            raise ValueError(
-                "Negative values in data passed to the chi2 kernel, which compares counts or frequencies: scale the "
-                "features to be non-negative, or choose another kernel."
-            )
+            raise negative_for_chi2()
         return checked
+
+    def _where_it_is(self, X: Any, csr: bool = False) -> Any:
+        """A torch tensor as rows that stay on its device, if that is where they are used; otherwise on the host, as an
+        array. Anything else as it is."""
+        if not is_tensor(X):
+            return X
+        local = isinstance(make_engine(self.engine), LocalEngine) and self.kernel != "precomputed" and not csr
+        return TensorRows(X) if local and is_plain(X) and self._settings(None).make_device().keeps(X) else on_host(X)
 
     def _refuse_a_large_copy(self, X: Any, dtype: Any) -> None:
         """Of data on disk that is not of one of the types that are trained with."""

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
+from parablock.tensors import on_host
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
@@ -70,6 +71,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         decision = self.decision_function(X)
         best = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of samples that are classified rightly."""
+        return super().score(X, on_host(y), on_host(sample_weight))
 
 
 @documented

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import EpsilonInsensitive, Loss, Quantile, SquaredError
+from parablock.tensors import on_host
 
 
 class KernelRegressor(RegressorMixin, KernelMachine):
@@ -36,6 +37,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """Predicted targets, in the shape that y had."""
         decision = self._decision(X)
         return decision[0] if self._single_target else decision.T
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination, R squared."""
+        return super().score(X, on_host(y), on_host(sample_weight))
 
 
 @documented

@@ -20,9 +20,12 @@ from parablock.devices.cuda import vectors as _tensors  # noqa: F401 - so that `
 from parablock.devices.cuda.descent import LARGEST_BLOCK, Limits, Solved, descend
 from parablock.devices.cuda.kernel_values import KernelSpec, spec_of
 from parablock.devices.cuda.problem import CardProblem
-from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card, operands_of
+from parablock.devices.cuda.samples import CudaSamples, has_room, make_samples, operands_of
+from parablock.devices.cuda.sources import Source, SparseSource, source_of
+from parablock.devices.cuda.sparse import SparseOperand
+from parablock.devices.cuda.sparse_tree import tree as sparse_tree
 from parablock.devices.cuda.tree import tree
-from parablock.devices.memory import memory_bytes
+from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -50,24 +53,32 @@ class CudaDevice(Device):
     def near(self, problem: Problem) -> CardProblem:
         return CardProblem.of(problem, self.device)
 
+    def keeps(self, tensor: Any) -> bool:
+        return tensor.device.type == self.device.type
+
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whole numbers stay exact then, and products of them need one part instead of two."""
-        self._refuse_too_large(X)
-        rows = on_card(X, self.device)
-        self._last = X, rows  # the same data is about to be made ready
-        return bool((rows == rows.round()).all())
+        self._last = X, self._found(X)  # the same data is about to be made ready
+        return self._last[1][0].is_whole()
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CudaSamples:
         spec = spec_of(kernel)
-        if X is self._last[0]:
-            rows, self._last = self._last[1], (None, None)
-        else:
-            self._refuse_too_large(X)
-            rows = on_card(X, self.device)
-        return make_samples(rows, kernel, spec, centre)
+        source, room = self._last[1] if X is self._last[0] else self._found(X)
+        self._last = None, None
+        source = source.centred(centre) if kernel.shift_invariant else source
+        return make_samples(source, kernel, spec, room)
+
+    def _found(self, X: Any) -> tuple[Source | SparseSource, int]:
+        """Where rows are read from (the card, if all of them will be there), and the bytes that they may take there."""
+        source, room = source_of(X, self.device), bytes_for_rows(self._room())
+        if isinstance(source, Source) and has_room(source, room) and source.nbytes <= room:
+            source = source.brought()
+        return source, room
 
     def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[torch.Tensor]:
         assert isinstance(samples, CudaSamples)
+        if isinstance(samples.operand, SparseOperand):
+            return sparse_tree(samples.operand, n_blocks, rng)
         return tree(samples.X, n_blocks, rng)
 
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
@@ -173,14 +184,6 @@ class CudaDevice(Device):
             return _GIGABYTE
         cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return (torch.cuda.mem_get_info(self.device)[0] + cached) // self.sharers
-
-    def _refuse_too_large(self, X: Any) -> None:
-        needed, free = bytes_on_card(X), self._free()
-        if needed > free:
-            raise MemoryError(
-                f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / _GIGABYTE:.1f} GB on the GPU, and "
-                f"{free / _GIGABYTE:.1f} GB are free. Use device='cpu', or several GPUs with engine='mpi'."
-            )
 
 
 def _steps(

@@ -29,7 +29,7 @@ import numpy as np
 from parablock.monitor.history import Record
 
 logger = logging.getLogger("parablock")
-_MARK, _VERSION = b"parablock checkpoint\n", 1
+_MARK, _VERSION = b"parablock checkpoint\n", 2
 _HEADER = struct.Struct("<IQ32s")  # version, length, SHA-256
 TERMINATED = 128 + signal.SIGTERM  # exit status
 

@@ -30,18 +30,7 @@ from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import (
-    EARLY,
-    SAMPLE_NEAR,
-    SLOWLY,
-    Part,
-    leave_to_rest,
-    nearly_everyone,
-    state_of_all,
-    wake,
-    wake_everyone,
-    wake_some,
-)  # fmt: skip
+from parablock.solver.watching import Part, Watch, leave_to_rest, state_of_all  # fmt: skip
 
 logger = logging.getLogger("parablock")
 CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
@@ -163,8 +152,7 @@ class _Run:
         self.history: list[Record] = []
         self.local: LocalStep | None = None
         self.idle = 0
-        self._sampled = False
-        self._early_goal = EARLY * state.spread
+        self._watch = Watch(state.spread)
         self._counts = whole.crew.counts()
         self._before = Counts()  # what was counted before the last checkpoint
 
@@ -172,23 +160,16 @@ class _Run:
         return self.state.iteration < self.options.max_iter and self.idle < _IDLE_ITERATIONS
 
     def descend(self) -> None:
-        """Iterate until the watched rows have converged: well enough for a first check, or to the tolerance."""
-        while self.within_limits() and not self.part.crew.agree(self._converged()):
+        """Iterate until the watched rows have converged, or it is time to look at all rows."""
+        while self.within_limits() and not self.part.crew.agree(self._is_time_to_check()):
             self.iterate()
             if self.keeper is not None:
                 self._keep(self.keeper)
 
-    def _converged(self) -> bool:
-        if self.part.rows is None or self._early_goal == 0.0:
-            return self.state.violation <= self.options.tol
-        return self.state.violation <= max(self.options.tol, self._early_goal) or self._has_got_slow()
-
-    def _has_got_slow(self) -> bool:
-        """Whether the last two iterations, blocks and bridge, did little for the objective of the watched rows."""
-        last = self.history[-3:]
-        if len(last) < 3 or any(record.kind == "check" for record in last):
-            return False
-        return last[0].objective - last[2].objective < SLOWLY * abs(last[2].objective)
+    def _is_time_to_check(self) -> bool:
+        if self.state.violation <= self.options.tol:
+            return True
+        return self.part.rows is not None and self._watch.is_due(self.state, self.history)
 
     def iterate(self) -> None:
         """One outer iteration."""
@@ -201,7 +182,8 @@ class _Run:
             self.local = LocalStep(self.state.coef, steps)
         if self.options.rest and self.state.iteration == 0:
             self.part, self.state, steps = leave_to_rest(self.part, self.state, steps)
-            self._sampled = plan.active < self.whole.problem.n
+            if plan.active < self.whole.problem.n:
+                self._watch.stage = "sample"
         iteration = advance(self.part, self.options, self.state, steps)
         self.state = iteration.state
         self.schedule.learn(plan, iteration.beta)
@@ -216,27 +198,10 @@ class _Run:
         )
 
     def check(self) -> None:
-        """See how all rows stand, and watch from now on also those that want to move; all of them, if none do. A sample
-        that may grow to all rows does so without looking."""
-        if self._sampled and nearly_everyone(self.whole, self.part):
-            self.part, self.state = wake_everyone(self.whole, self.part, self.state)
-            self._sampled, self._early_goal = False, 0.0
-        else:
-            self._look_at_all(self.whole_state())
+        """See how all rows stand, and watch from now on also those that want to move; all of them, if none do."""
+        self.part, self.state = self._watch.look(self.whole, self.part, self.state, self.options.tol, self.rng)
         self.idle = 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
-
-    def _look_at_all(self, state: State) -> None:
-        whole = self.whole
-        if whole.crew.agree(state.violation <= self.options.tol):
-            self.part, self.state, self._sampled, self._early_goal = whole, state, False, 0.0
-        elif self._sampled:
-            near = SAMPLE_NEAR / EARLY * self._early_goal
-            self.part, self.state, self._sampled = wake_some(whole, self.part, state, near, self.rng)
-        else:
-            near = self._early_goal or self.state.violation
-            self.part, self.state = wake(whole, self.part, state, near)
-            self._early_goal = 0.0
 
     def whole_state(self) -> State:
         """The state of all rows."""
@@ -291,8 +256,7 @@ class _Run:
         memory = {
             "schedule": self.schedule.memory(),
             "random": self.rng.bit_generator.state,
-            "sampled": self._sampled,
-            "early_goal": self._early_goal,
+            "watch": self._watch.memory(),
         }
         seconds = time.perf_counter() - self.started
         return Snapshot(coef, decision, rows, state.iteration, list(self.history), seconds, memory)
@@ -313,6 +277,6 @@ class _Run:
         self._before = Counts(self.history[-1].kernel_evaluations if self.history else 0)
         self.schedule.remember(snapshot.memory["schedule"])
         self.rng.bit_generator.state = snapshot.memory["random"]
-        self._sampled, self._early_goal = snapshot.memory["sampled"], snapshot.memory["early_goal"]
+        self._watch.remember(snapshot.memory["watch"])
         if self.keeper is not None:
             self.keeper.started(snapshot.iteration)

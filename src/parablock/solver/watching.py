@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from parablock import vectors
 from parablock.devices.base import BlockStep
 from parablock.engines.base import Crew
+from parablock.monitor import Record
 from parablock.partition import Partitioner
 from parablock.problem import Problem
 from parablock.solver.state import State
@@ -32,7 +34,9 @@ NEAR, ENOUGH = 0.25, 0.2
 EARLY, SLOWLY = 0.5, 0.02
 # A sample from which training starts is watched alone until then, if it is no more than this share of the rows. It
 # grows by this factor, to all rows if that suffices, otherwise by some that are no farther from moving than this share.
-SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR = 0.3, 4, 0.1
+# A wide kernel moves the decisions of all rows, so these are looked at again after so many iterations, then twice as
+# many, and so on.
+SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR, _PATIENCE = 0.3, 4, 0.1, 8
 _GROWTH = 1.4  # room for rows that wake up
 
 
@@ -61,6 +65,65 @@ class Part:
 
     def regroup(self, rows: np.ndarray, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
         return self.crew.regroup(self.partitioner, rows, n_blocks, rng)
+
+
+class Watch:
+    """When to look at the rows that rest, and which of them to wake.
+
+    Attributes
+    ----------
+    spread : float
+        How far apart wishes were at the start.
+    stage : {"first", "sample", "grown", "late"}
+        The rows that the first step chose are watched, and soon all will be looked at; a sample of the rows is, and
+        will grow; a sample that has grown is, and all are looked at now and then; the watched rows must converge first.
+    """
+
+    def __init__(self, spread: float) -> None:
+        self.spread, self.stage = spread, "first"
+        self._looked, self._patience = 0, _PATIENCE
+
+    def is_due(self, state: State, history: Sequence[Record]) -> bool:
+        """Whether to look at all rows before the watched ones have converged."""
+        if self.stage == "grown":
+            return state.iteration - self._looked >= self._patience
+        return self.stage != "late" and (state.violation <= EARLY * self.spread or _has_got_slow(history))
+
+    def look(self, whole: Part, part: Part, state: State, tol: float, rng: np.random.Generator) -> tuple[Part, State]:
+        """What to watch from now on: all rows, if none of them wants to move."""
+        self._looked = state.iteration
+        if self.stage == "sample" and whole.problem.n <= SAMPLE_GROWTH * part.problem.n:
+            self.stage = "late"
+            return wake_everyone(whole, part, state)
+        everyone = state_of_all(whole, part, state)
+        if whole.crew.agree(everyone.violation <= tol):
+            return whole, everyone
+        if self.stage == "sample":
+            part, state, more = wake_some(whole, part, everyone, SAMPLE_NEAR * self.spread, rng)
+            self.stage = "sample" if more else "grown"
+            return part, state
+        if self.stage == "grown":
+            self._patience *= 2
+            return wake(whole, part, everyone, SAMPLE_NEAR * self.spread)
+        near = EARLY * self.spread if self.stage == "first" else state.violation
+        self.stage = "late"
+        return wake(whole, part, everyone, near)
+
+    def memory(self) -> dict[str, Any]:
+        """What it goes on from."""
+        return {"spread": self.spread, "stage": self.stage, "looked": self._looked, "patience": self._patience}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        self.spread, self.stage = memory["spread"], memory["stage"]
+        self._looked, self._patience = memory["looked"], memory["patience"]
+
+
+def _has_got_slow(history: Sequence[Record]) -> bool:
+    """Whether the last two iterations, blocks and bridge, did little for the objective of the watched rows."""
+    last = history[-3:]
+    if len(last) < 3 or any(record.kind == "check" for record in last):
+        return False
+    return last[0].objective - last[2].objective < SLOWLY * abs(last[2].objective)
 
 
 def leave_to_rest(whole: Part, state: State, steps: Sequence[BlockStep]) -> tuple[Part, State, Sequence[BlockStep]]:
@@ -121,11 +184,6 @@ def wake_some(whole: Part, part: Part, state: State, near: float, rng: np.random
     if sampled:
         moving = moving[vectors.largest(vectors.exponential(moving, rng), most)]
     return *_woken(whole, part, state, moving), sampled
-
-
-def nearly_everyone(whole: Part, part: Part) -> bool:
-    """Whether a sample that grows may as well grow to all rows."""
-    return whole.problem.n <= SAMPLE_GROWTH * part.problem.n
 
 
 def wake_everyone(whole: Part, part: Part, state: State) -> tuple[Part, State]:

@@ -59,7 +59,8 @@ def tiling(kind: str, features: int, outputs: int) -> Tiling:
     if outputs > _FEW_OUTPUTS:
         return Tiling(128, 64, 8, 2)
     if kind == EXACT:
-        return Tiling(128, 128, 8, 3)
+        # Where tiles come in chunks the card's cache is the limit: wide tiles read less of it for each value.
+        return Tiling(128, 128, 8, 3) if features <= chunk_features(features) else Tiling(128, 256, 8, 4)
     return Tiling(128, 64, 4, 2) if features <= 64 and outputs == 1 else Tiling(128, 64, 8, 3)
 
 

@@ -66,21 +66,14 @@ def survives(path):
     """The file is refused, or holds a model that predicts."""
     try:
         model = parablock.load(path)
-    except ModelFileError as error:
-        assert path.name in str(error)
+    except ModelFileError:
         return False
-    if model.n_features_in_ != NEW.shape[1]:
-        new = np.zeros((2, min(model.n_features_in_, 1000)))
-    else:
-        new = NEW
-    try:
-        assert len(model.predict(new)) == len(new)
-    except ValueError:
-        pass  # says what is wrong with the data or the parameters, as of any model
+    new = NEW if model.n_features_in_ == NEW.shape[1] else np.zeros((2, model.n_features_in_))
+    assert len(model.predict(new)) == len(new)
     return True
 
 
-# ------------------------------------------------------------------------------------------------------- files by mistake
+# ----------------------------------------------------------------------------------------------------- files by mistake
 
 
 @pytest.mark.parametrize(
@@ -139,11 +132,11 @@ def test_a_pickle_is_never_opened(folder):
 def test_a_libsvm_model_is_told_from_ours(folder):
     path = folder / "libsvm"
     path.write_text("svm_type c_svc\n")
-    with pytest.raises(ModelFileError, match="LIBSVM model: open it with parablock.models.from_libsvm"):
+    with pytest.raises(ModelFileError, match="LIBSVM model: open it with .*from_libsvm"):
         parablock.load(path)
 
 
-# ---------------------------------------------------------------------------------------------------------------- damage
+# --------------------------------------------------------------------------------------------------------------- damage
 
 
 def test_every_truncated_file_is_refused(whole, folder):
@@ -168,7 +161,7 @@ def test_a_changed_byte_is_found(whole, folder, place, change):
     refused(path)
 
 
-# -------------------------------------------------------------------------------------------------------------- forgeries
+# ------------------------------------------------------------------------------------------------------------ forgeries
 
 
 def forged(folder, record, tensors):

@@ -1,6 +1,10 @@
 """parablock's own model files: what was saved comes back, to the last bit."""
 
+import copy
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -27,7 +31,19 @@ from parablock.kernels import RBF, Linear
 from parablock.models import ModelFileError, container, describe
 from parablock.partition.base import Centres
 from parablock.partition.simple import RandomPartitioner
-from tests.models.zoo import CLASSES, LOCAL, MODELS, NEW, SETTINGS, decision, fit, given_kernel, make, same
+from tests.models.zoo import (
+    CLASSES,
+    LOCAL,
+    MODELS,
+    NEW,
+    SETTINGS,
+    decision,
+    fit,
+    given_kernel,
+    in_format,
+    make,
+    same,
+)
 from tests.small_problems import features, rbf, targets
 
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -45,7 +61,7 @@ def again(model, path):
     return parablock.load(path)
 
 
-# ----------------------------------------------------------------------------------------------------------- round trips
+# ---------------------------------------------------------------------------------------------------------- round trips
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -95,7 +111,9 @@ def test_both_predictions_of_a_local_fit_come_back(path):
     assert not np.array_equal(decision(loaded), decision(loaded.set_params(prediction="global")))
 
 
-@pytest.mark.parametrize("local", [{}, LOCAL, {**LOCAL, "partition": "kernel_kmeans"}], ids=["global", "tree", "kernel"])
+@pytest.mark.parametrize(
+    "local", [{}, LOCAL, {**LOCAL, "partition": "kernel_kmeans"}], ids=["global", "tree", "kernel"]
+)
 def test_a_precomputed_kernel_comes_back(local, path):
     model, new = given_kernel(**local)
     loaded = again(model, path)
@@ -186,7 +204,7 @@ def test_any_model_comes_back(
     assert loaded.get_params() == model.get_params()
 
 
-# ------------------------------------------------------------------------------------------------------------ parameters
+# ----------------------------------------------------------------------------------------------------------- parameters
 
 
 def test_parameters_come_back_and_clone_works(path):
@@ -220,15 +238,48 @@ def test_a_loaded_model_goes_on_from_where_it_was(path):
     assert more.dual_objective_ == pytest.approx(fit(clone(model).set_params(C=20)).dual_objective_, rel=1e-6)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-def test_a_model_of_a_gpu_loads_and_predicts_without_one(path):
+ON_A_GPU = """
+import sys
+import numpy as np
+import parablock
+from tests.models.zoo import LOCAL, NEW, SETTINGS, decision, fit, in_format
+from tests.small_problems import features
+local = {**LOCAL, "partition": "kernel_kmeans", "n_blocks": 2, "max_iter": 1}
+for data_format, options in {"dense": local, "csr": local, "global": {"max_iter": 1}}.items():
+    X = in_format(features()[:24], data_format)
+    model = fit(parablock.KernelSVC(device="cuda", **options, **SETTINGS), X, np.arange(24) % 2)
+    path = f"{sys.argv[1]}/{data_format}"
+    np.save(path + ".npy", decision(model, in_format(NEW, data_format)))
+    model.save(path + ".pbk")
+"""
+
+
+@pytest.mark.slow
+def test_models_of_a_gpu_load_and_predict_on_the_cpu(tmp_path):
+    """Without a card Triton's interpreter trains them: the same program, slowly."""
+    pytest.importorskip("triton")
+    interpret = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_GPU, tmp_path], capture_output=True, text=True, env={**os.environ, **interpret}
+    )
+    assert done.returncode == 0, done.stderr
+    files = sorted(tmp_path.glob("*.pbk"))
+    assert len(files) == 3
+    for path in files:
+        assert describe(path)["parameters"]["device"] == "cuda"
+        model = parablock.load(path)
+        assert model.device == "auto"
+        found = decision(model.set_params(device="cpu"), in_format(NEW, path.stem))
+        assert found == pytest.approx(np.load(path.with_suffix(".npy")), abs=1e-3)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without a GPU")
+def test_a_device_that_is_not_there_is_no_obstacle(path):
     model = make("svc")
-    expected = decision(model)
-    parablock.save(model.set_params(device="cuda"), path)
-    assert describe(path)["parameters"]["device"] == "cuda"
+    parablock.save(copy.deepcopy(model).set_params(device="cuda"), path)
     loaded = parablock.load(path)
     assert loaded.device == "auto"
-    assert np.array_equal(decision(loaded), expected)
+    assert np.array_equal(decision(loaded), decision(model))
 
 
 def test_what_belongs_to_the_run_is_not_kept(path, tmp_path):
@@ -384,5 +435,3 @@ def test_describe_tells_what_is_inside(path):
     assert told["certificate"]["duality_gap_"] == model.duality_gap_
     assert told["library_version"] == parablock.__version__
     assert told["bytes"] == path.stat().st_size
-
-

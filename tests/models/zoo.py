@@ -5,10 +5,11 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
-from tests.small_problems import features, rbf, targets
+from tests.small_problems import features, in_format, rbf, targets
 
 NEW = features(40, seed=3)
 CLASSES = np.digitize(targets("numbers"), [-0.5, 0.5])
@@ -56,8 +57,7 @@ MODELS = {name: (estimator, options) for name, estimator, options in _models()}
 def make(name, data_format="dense", dtype=np.float64):
     """A fitted model of the list."""
     estimator, options = MODELS[name]
-    X = features().astype(dtype)
-    return fit(type(estimator)(**estimator.get_params()), sp.csr_matrix(X) if data_format == "csr" else X, **options)
+    return fit(clone(estimator), in_format(features().astype(dtype), data_format), **options)
 
 
 def given_kernel(**parameters):

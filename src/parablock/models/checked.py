@@ -65,7 +65,7 @@ class Fields(_Reader):
 
     def number(self, name: str, finite: bool = False) -> float:
         value = self.take(name)
-        good = type(value) in (int, float) and abs(value) < _LARGEST or (not finite and type(value) is float)
+        good = (type(value) in (int, float) and abs(value) < _LARGEST) or (not finite and type(value) is float)
         self.require(good, f"{name!r} of its {self.name} is no {'finite ' if finite else ''}number: {short(value)}")
         return float(value)
 

@@ -98,8 +98,8 @@ def _record(path: AnyPath, told: str) -> Fields:
     version = record.integer("format_version")
     if version != VERSION:
         raise ModelFileError(
-            f"{os.fspath(path)!r} has format version {version}; this parablock reads version {VERSION}. Open it with the "
-            "version of parablock that wrote it, or a newer one."
+            f"{os.fspath(path)!r} has format version {version}; this parablock reads version {VERSION}. Open it with "
+            "the version of parablock that wrote it, or a newer one."
         )
     return record
 

@@ -114,9 +114,7 @@ def _rows(tensors: Tensors, passed: int, layout: Layout) -> np.ndarray:
         tensors.require(np.all(np.diff(rows) > 0), "the numbers of its rows do not ascend")
         return rows
     tensors.require(passed == layout.n_rows, "it does not say which rows took part")
-    return np.arange(
-        len(tensors.arrays.get("partition.rows", ()))
-    )  # as many as there are in the file
+    return np.arange(len(tensors.arrays.get("partition.rows", ())))  # as many as there are in the file
 
 
 def _partition(told: Fields, layout: Layout, tensors: Tensors) -> Partition:

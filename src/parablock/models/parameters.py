@@ -73,8 +73,8 @@ def parameters_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.nda
             tensors[f"parameters.{name}"] = np.asarray(plain)
         else:
             warnings.warn(
-                f"{name}={short(plain)} is not kept in the model file, which holds numbers, text and arrays; the loaded "
-                f"model will have {name}={defaults[name]!r}. It is not needed to predict."
+                f"{name}={short(plain)} is not kept in the model file, which holds numbers, text and arrays; the "
+                f"loaded model will have {name}={defaults[name]!r}. It is not needed to predict."
             )
     return told, tensors
 

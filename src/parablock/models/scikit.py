@@ -81,6 +81,7 @@ def _classifier(model: Any, machine: Exported) -> Any:
     several = OneVsRestClassifier(_blank(svm.SVC, model, machine))
     several.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(machine.classes)
     several.estimators_ = ones
+    _give(several, "classes_", machine.classes)
     return _named(several, model)
 
 
@@ -88,7 +89,7 @@ def _svc(model: Any, machine: Exported, output: int, classes: np.ndarray, class_
     coef = machine.coef[output]
     # LIBSVM, inside the SVC, wants those of the first class before the others, and has it as the positive one.
     order = np.concatenate((np.flatnonzero(coef < 0), np.flatnonzero(coef > 0)))
-    made = _fitted(_blank(svm.SVC, model, machine, class_weight=class_weight), model, machine, classes)
+    made = _fitted(_blank(svm.SVC, model, machine, class_weight=class_weight), machine, classes)
     _set(made, model, machine, order, -coef[order], -machine.intercept[[output]])
     made._n_support = np.array([np.sum(coef < 0), np.sum(coef > 0)], dtype=np.int32)
     made.dual_coef_, made.intercept_ = -made._dual_coef_, -made._intercept_
@@ -107,7 +108,7 @@ def _regressor(model: Any, machine: Exported) -> Any:
 def _svr(model: Any, machine: Exported, output: int) -> Any:
     coef = machine.coef[output]
     order = np.flatnonzero(coef)
-    made = _fitted(_blank(svm.SVR, model, machine, epsilon=model.epsilon), model, machine, np.array([0.0, 10.0]))
+    made = _fitted(_blank(svm.SVR, model, machine, epsilon=model.epsilon), machine, np.array([0.0, 10.0]))
     _set(made, model, machine, order, coef[order], machine.intercept[[output]])
     made._n_support = np.array([len(order), 0], dtype=np.int32)
     made.dual_coef_, made.intercept_ = made._dual_coef_, made._intercept_.copy()
@@ -133,7 +134,7 @@ def _blank(kind: type, model: Any, machine: Exported, **parameters: Any) -> Any:
     )
 
 
-def _fitted(made: Any, model: Any, machine: Exported, targets: np.ndarray) -> Any:
+def _fitted(made: Any, machine: Exported, targets: np.ndarray) -> Any:
     """Fitted to two rows: scikit-learn sets all that its version wants to be there, and `_set` what it shall be."""
     rows: Any = np.eye(2) if machine.kernel.overlap == "given" else np.arange(2.0)[:, None]
     made.fit(sp.csr_matrix(rows) if sp.issparse(machine.vectors) else rows, targets)
@@ -146,7 +147,13 @@ def _set(made: Any, model: Any, machine: Exported, order: np.ndarray, coef: np.n
     made.support_vectors_ = machine.vectors[order]
     made._dual_coef_ = np.ascontiguousarray(coef[None, :])
     if sp.issparse(machine.vectors):
-        made.support_vectors_.sort_indices()
+        vectors = machine.sparse_vectors[order]
+        parts = (
+            vectors.data,
+            vectors.indices.astype(np.int32),
+            vectors.indptr.astype(np.int32),
+        )  # it knows no wider ones
+        made.support_vectors_ = sp.csr_matrix(parts, shape=vectors.shape)
         made._dual_coef_ = sp.csr_matrix(made._dual_coef_)
     made._intercept_ = intercept.copy()
     made.shape_fit_ = (model._n_rows, model.n_features_in_)
@@ -183,9 +190,13 @@ def _ridge(model: Any, machine: Exported) -> Any:
 
 def _named(made: Any, model: Any) -> Any:
     """With the number, and where they are known the names, of the features."""
-    # Some of scikit-learn's estimators ask another one for it.
-    if not isinstance(getattr(type(made), "n_features_in_", None), property):
-        made.n_features_in_ = model.n_features_in_
+    _give(made, "n_features_in_", model.n_features_in_)
     if hasattr(model, "feature_names_in_"):
-        made.feature_names_in_ = model.feature_names_in_
+        _give(made, "feature_names_in_", model.feature_names_in_)
     return made
+
+
+def _give(made: Any, name: str, value: Any) -> None:
+    """Set an attribute, unless this version of scikit-learn takes it from elsewhere."""
+    if not isinstance(getattr(type(made), name, None), property):
+        setattr(made, name, value)

@@ -132,7 +132,7 @@ def test_a_pickle_is_never_opened(folder):
 def test_a_libsvm_model_is_told_from_ours(folder):
     path = folder / "libsvm"
     path.write_text("svm_type c_svc\n")
-    with pytest.raises(ModelFileError, match="LIBSVM model: open it with .*from_libsvm"):
+    with pytest.raises(ModelFileError, match=r"LIBSVM model: open it with .*from_libsvm"):
         parablock.load(path)
 
 

@@ -151,6 +151,11 @@ class OwnLoss(KernelRidge):
     """Predicts like a ridge regression, whatever it minimises."""
 
 
+class OwnDecision(KernelSVC):
+    def decision_function(self, X):
+        return 2 * super().decision_function(X)
+
+
 class OwnPrediction(KernelRidge):
     def predict(self, X):
         return np.exp(super().predict(X))
@@ -162,6 +167,8 @@ def test_estimators_of_ones_own_are_written_when_they_predict_like_ours(path):
     assert predicted_by_libsvm(path)[0] == pytest.approx(model.predict(NEW), abs=1e-9)
     with pytest.raises(ModelFileError, match="predict like them; got OwnPrediction"):
         to_libsvm(fit(OwnPrediction(**SETTINGS)), path)
+    with pytest.raises(ModelFileError, match="predict like them; got OwnDecision"):
+        to_libsvm(fit(OwnDecision(**SETTINGS)), path)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+from parablock.kernels import Linear
 from parablock.models import ModelFileError, onnx_export, to_onnx
 from tests.models.zoo import CLASSES, LOCAL, NEW, SETTINGS, TWO_TARGETS, decision, fit, given_kernel
 from tests.small_problems import features, in_format, targets
@@ -221,10 +222,15 @@ def own_kernel(X, Z):
     return X @ Z.T
 
 
+class OwnKernel(Linear):
+    """What it computes nobody knows."""
+
+
 @pytest.mark.parametrize(
     ("model", "match"),
     [
         (KernelSVC(kernel=own_kernel), "a kernel that is a Python function"),
+        (KernelSVC(kernel=OwnKernel()), "OwnKernel is another one"),
         (KernelSVC(**LOCAL), r"set_params\(prediction='global'\)"),
     ],
 )

@@ -31,6 +31,7 @@ from parablock.kernels import RBF, Linear
 from parablock.models import ModelFileError, container, describe
 from parablock.partition.base import Centres
 from parablock.partition.simple import RandomPartitioner
+from tests.engines.ranks import needs_mpi, run
 from tests.models.zoo import (
     CLASSES,
     LOCAL,
@@ -47,6 +48,7 @@ from tests.models.zoo import (
 from tests.small_problems import features, rbf, targets
 
 every_model = pytest.mark.parametrize("name", MODELS)
+HERE = __file__.rsplit("/", 1)[0]
 KERNELS = ["rbf", "laplacian", "chi2", "matern32", "matern52", "linear", "poly", "sigmoid", "cosine"]
 
 
@@ -280,6 +282,20 @@ def test_a_device_that_is_not_there_is_no_obstacle(path):
     loaded = parablock.load(path)
     assert loaded.device == "auto"
     assert np.array_equal(decision(loaded), decision(model))
+
+
+@needs_mpi
+def test_models_of_several_processes_load_in_one(tmp_path):
+    done = run(2, f"{HERE}/save_on_ranks.py", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = sorted(tmp_path.glob("*.pbk"))
+    assert len(files) == 4
+    for path in files:
+        model = parablock.load(path)
+        assert model.engine == "local"
+        assert describe(path)["predictions"] == ["global", "local"]
+        found = decision(model, in_format(NEW, path.name.split(".")[1]))
+        assert np.array_equal(found, np.load(path.with_suffix(".npy")))
 
 
 def test_what_belongs_to_the_run_is_not_kept(path, tmp_path):

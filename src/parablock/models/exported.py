@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from parablock.estimators import KernelClassifier, KernelRegressor
+from parablock.estimators import KernelClassifier, KernelLogisticRegression, KernelRegressor
 from parablock.kernels import Called, Kernel
 from parablock.models.files import ModelFileError
 
@@ -28,6 +28,8 @@ class Exported:
     intercept : ndarray of shape (n_outputs,)
     classes : ndarray or None
         Of a classifier; with two of them there is one output, positive for the second.
+    probabilities : bool
+        Whether the model also has those of logistic regression.
     """
 
     kernel: Kernel
@@ -35,6 +37,7 @@ class Exported:
     coef: np.ndarray
     intercept: np.ndarray
     classes: np.ndarray | None
+    probabilities: bool
 
     @property
     def dense_vectors(self) -> np.ndarray:
@@ -51,7 +54,7 @@ class Exported:
 def exported(model: Any, purpose: str) -> Exported:
     """The expansion of a fitted estimator that predicts with it and nothing else."""
     kind = KernelClassifier if is_classifier(model) else KernelRegressor
-    if not isinstance(model, kind) or type(model).predict is not kind.predict:
+    if not isinstance(model, kind) or any(getattr(type(model), name) is not way for name, way in _ways(kind)):
         raise ModelFileError(
             f"{purpose} takes the estimators of parablock, and classes made of them that predict like them; got "
             f"{type(model).__name__}."
@@ -77,4 +80,10 @@ def exported(model: Any, purpose: str) -> Exported:
         model.dual_coef_,
         model.intercept_,
         model.classes_ if is_classifier(model) else None,
+        isinstance(model, KernelLogisticRegression),
     )
+
+
+def _ways(kind: type) -> list[tuple[str, Any]]:
+    """How a kind of estimator predicts."""
+    return [(name, vars(kind)[name]) for name in ("predict", "decision_function") if name in vars(kind)]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from parablock.losses import Logistic
 from parablock.models import libsvm_file
 from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError
@@ -49,8 +48,7 @@ def to_libsvm(model: Any, path: AnyPath) -> None:
             "parablock.save and parablock.models.to_onnx write models with any."
         )
     if machine.classes is not None:
-        probabilities = isinstance(model._make_loss(), Logistic)
-        libsvm_file.write(path, _classifier(machine, _whole_numbers(machine.classes), probabilities))
+        libsvm_file.write(path, _classifier(machine, _whole_numbers(machine.classes)))
     elif len(machine.coef) == 1:
         libsvm_file.write(path, _file("epsilon_svr", machine, machine.coef, machine.sparse_vectors, -machine.intercept))
     else:
@@ -114,7 +112,7 @@ def describe_libsvm(path: AnyPath) -> dict[str, Any]:
     return described
 
 
-def _classifier(machine: Exported, labels: list[int], probabilities: bool) -> LibsvmFile:
+def _classifier(machine: Exported, labels: list[int]) -> LibsvmFile:
     """Two classes: one comparison, in which LIBSVM's first class is the positive one, our second.
 
     More: the support vectors of class i are those with a coefficient in its own output, and the comparison of i with j
@@ -132,7 +130,7 @@ def _classifier(machine: Exported, labels: list[int], probabilities: bool) -> Li
         first, second = np.triu_indices(len(labels), 1)
         rho = machine.intercept[second] - machine.intercept[first]
     file = _file("c_svc", machine, coef, machine.sparse_vectors[np.concatenate(groups)], rho)
-    lists = {"probA": [-1.0], "probB": [0.0]} if probabilities and len(labels) == 2 else {}
+    lists = {"probA": [-1.0], "probB": [0.0]} if machine.probabilities and len(labels) == 2 else {}
     return LibsvmFile(**{**vars(file), "labels": labels, "counts": [len(group) for group in groups], "lists": lists})
 
 

@@ -71,7 +71,21 @@ class _LibsvmModel(BaseEstimator):
 
 
 class LibsvmRegressor(RegressorMixin, _LibsvmModel):
-    """A support vector regressor (epsilon_svr, nu_svr) of LIBSVM; `parablock.models.from_libsvm` makes it."""
+    """A support vector regressor (epsilon_svr, nu_svr) of LIBSVM; `parablock.models.from_libsvm` makes it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from parablock.models import from_libsvm
+    >>> text = "svm_type nu_svr\\nkernel_type linear\\nnr_class 2\\ntotal_sv 1\\nrho -3\\nSV\\n2 1:5\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.model")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write(text)
+    ...     model = from_libsvm(path)
+    >>> model.predict([[1.0], [2.0]])
+    array([13., 23.])
+    """
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets."""
@@ -79,7 +93,21 @@ class LibsvmRegressor(RegressorMixin, _LibsvmModel):
 
 
 class LibsvmOneClass(OutlierMixin, _LibsvmModel):
-    """A one-class machine of LIBSVM; `parablock.models.from_libsvm` makes it."""
+    """A one-class machine of LIBSVM; `parablock.models.from_libsvm` makes it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from parablock.models import from_libsvm
+    >>> text = "svm_type one_class\\nkernel_type linear\\nnr_class 2\\ntotal_sv 1\\nrho 15\\nSV\\n2 1:5\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.model")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write(text)
+    ...     model = from_libsvm(path)
+    >>> model.predict([[1.0], [2.0]])
+    array([-1,  1])
+    """
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Positive for rows like those of the training data."""
@@ -104,6 +132,19 @@ class LibsvmClassifier(ClassifierMixin, _LibsvmModel):
     ----------
     classes_ : ndarray of shape (n_classes,)
         In ascending order; the file may have another one.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from parablock.models import from_libsvm
+    >>> text = "svm_type c_svc\\nkernel_type linear\\nnr_class 2\\ntotal_sv 2\\nrho 3\\nlabel 7 4\\nnr_sv 1 1\\nSV\\n1 1:3\\n-1 1:1\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.model")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write(text)
+    ...     model = from_libsvm(path)
+    >>> model.predict([[1.0], [2.0]])
+    array([4, 7])
     """
 
     @property

@@ -21,7 +21,6 @@ from parablock.kernels import (
     Precomputed,
     Sigmoid,
 )
-from parablock.losses import Logistic
 from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError, replacing
 from parablock.models.onnx_graph import Graph
@@ -63,20 +62,22 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
     ['label', 'scores']
     """
     machine = exported(model, "ONNX")
-    n_features = model.n_features_in_
-    size = 4 * len(model.support_) * (n_features if machine.kernel.overlap != "given" else 1)
-    if size > _MOST_BYTES and not isinstance(machine.kernel, Linear):
+    kernel = type(machine.kernel)
+    if kernel not in (Linear, Precomputed, *_KERNELS):
+        raise ModelFileError(f"ONNX export knows the kernels of parablock.kernels; {kernel.__name__} is another one.")
+    size = 4 * machine.vectors.shape[0] * machine.vectors.shape[1]
+    if size > _MOST_BYTES and kernel is not Linear:
         raise ModelFileError(
             f"ONNX files end at 2 GB, and the support vectors take {size / 1e9:.1f} GB in its dense format. Use "
             "parablock.save, or parablock.models.to_libsvm for sparse data."
         )
-    graph = Graph("parablock", n_features)
+    graph = Graph("parablock", model.n_features_in_)
     values = _decision(graph, machine, model)
     if machine.classes is None:
         graph.output("variable", values, len(machine.coef))
     else:
-        _classes(graph, machine, values, isinstance(model._make_loss(), Logistic))
-    made = graph.model(f"{type(model).__name__} with kernel {type(machine.kernel).__name__}, written by parablock")
+        _classes(graph, machine, values)
+    made = graph.model(f"{type(model).__name__} with kernel {kernel.__name__}, written by parablock")
     if path is not None:
         with replacing(path) as beside:
             beside.write_bytes(made.SerializeToString())
@@ -88,8 +89,9 @@ def _decision(graph: Graph, machine: Exported, model: Any) -> str:
     kernel, intercept = machine.kernel, graph.constant(machine.intercept)
     if isinstance(kernel, Linear) or machine.coef.shape[1] == 0:
         # One vector of weights an output does for all support vectors.
-        weights = machine.coef @ machine.dense_vectors if machine.coef.shape[1] else _nothing(machine, model)
-        return graph.add("Gemm", "X", graph.constant(weights.T), intercept)
+        none = np.zeros((model.n_features_in_, len(machine.coef)))
+        weights = machine.vectors.T @ machine.coef.T if machine.coef.shape[1] else none
+        return graph.add("Gemm", "X", graph.constant(weights), intercept)
     if isinstance(kernel, Precomputed):
         values = graph.add("Gather", "X", graph.constant(model.support_, np.int64), axis=1)
     else:
@@ -97,25 +99,21 @@ def _decision(graph: Graph, machine: Exported, model: Any) -> str:
     return graph.add("Gemm", values, graph.constant(machine.coef.T), intercept)
 
 
-def _nothing(machine: Exported, model: Any) -> np.ndarray:
-    return np.zeros((len(machine.coef), model.n_features_in_))
-
-
-def _classes(graph: Graph, machine: Exported, values: str, logistic: bool) -> None:
+def _classes(graph: Graph, machine: Exported, values: str) -> None:
     assert machine.classes is not None
     count = len(machine.classes)
     if count == 2:
         positive = graph.add("Greater", values, graph.constant(0.0))
         best = graph.add("Squeeze", graph.add("Cast", positive, to=graph.INT64), graph.constant([1], np.int64))
         values = graph.add("Concat", graph.add("Neg", values), values, axis=1)
-        probabilities = graph.add("Sigmoid", values) if logistic else ""
+        probabilities = graph.add("Sigmoid", values) if machine.probabilities else ""
     else:
         best = graph.add("ArgMax", values, axis=1, keepdims=0)
         # sigmoid(f) scaled to sum one is the softmax of log sigmoid(f) = -softplus(-f), which never divides by zero.
         log = graph.add("Neg", graph.add("Softplus", graph.add("Neg", values)))
-        probabilities = graph.add("Softmax", log, axis=1) if logistic else ""
+        probabilities = graph.add("Softmax", log, axis=1) if machine.probabilities else ""
     graph.label_output("label", graph.add("Gather", graph.labels(machine.classes), best))
-    graph.output(*(("probabilities", probabilities) if logistic else ("scores", values)), count)
+    graph.output(*(("probabilities", probabilities) if machine.probabilities else ("scores", values)), count)
 
 
 def _products(graph: Graph, x: str, vectors: np.ndarray, scale: float = 1.0, constant: float = 0.0) -> str:

@@ -59,8 +59,9 @@ def save(model: Any, path: AnyPath) -> None:
     name = type(model).__name__
     if _ESTIMATORS.get(name) is not type(model):
         raise ModelFileError(
-            f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}, and no programs, so no "
-            "estimator or loss of your own. parablock.models.to_libsvm and to_onnx write what it predicts with."
+            f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. Estimators and losses of "
+            "your own are programs, which a file that is safe to open cannot hold; parablock.models.to_libsvm and "
+            "to_onnx write what such an estimator predicts with."
         )
     check_is_fitted(model)
     kernel = kernel_to_json(model._make_kernel())

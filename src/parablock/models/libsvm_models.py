@@ -137,7 +137,8 @@ class LibsvmClassifier(ClassifierMixin, _LibsvmModel):
     --------
     >>> import os, tempfile
     >>> from parablock.models import from_libsvm
-    >>> text = "svm_type c_svc\\nkernel_type linear\\nnr_class 2\\ntotal_sv 2\\nrho 3\\nlabel 7 4\\nnr_sv 1 1\\nSV\\n1 1:3\\n-1 1:1\\n"
+    >>> text = "svm_type c_svc\\nkernel_type linear\\nnr_class 2\\ntotal_sv 2\\nrho 3\\nlabel 7 4\\nnr_sv 1 1\\n"
+    >>> text += "SV\\n1 1:3\\n-1 1:1\\n"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "small.model")
     ...     with open(path, "w") as file:

@@ -26,6 +26,7 @@ from parablock import (
     KernelSVC,
     KernelSVR,
 )
+from parablock.datasets import open_csr, save_csr
 from parablock.engines import MPIEngine
 from parablock.kernels import RBF, Linear
 from parablock.models import ModelFileError, container, describe
@@ -434,6 +435,29 @@ def test_other_programs_can_read_the_file(path):
     values = rbf(NEW, vectors, record["kernel"]["gamma"]) @ coef[0] + intercept[0]
     assert values == pytest.approx(decision(model), abs=1e-12)
     assert np.array_equal(rows, model.support_)
+
+
+def test_data_on_disk_comes_back_as_ordinary_rows(path, tmp_path):
+    np.save(tmp_path / "rows.npy", features())
+    save_csr(tmp_path / "rows", sp.csr_matrix(features()))
+    for X in (np.load(tmp_path / "rows.npy", mmap_mode="r"), open_csr(tmp_path / "rows")):
+        model = fit(KernelSVC(**SETTINGS), X)
+        loaded = again(model, path)
+        assert np.array_equal(decision(loaded), decision(model))
+        assert type(loaded.support_vectors_) in (np.ndarray, sp.csr_matrix, sp.csr_array)
+
+
+def test_a_file_of_a_library_whose_records_were_shorter_is_read(path):
+    """Columns of the history that have a default may be missing."""
+    model = make("svc")
+    model.save(path)
+    record, tensors = container.read(path)
+    history = record.values["fitted"]["history"]
+    table = tensors.arrays["history"]
+    keep = [name != "seconds_waiting" for name in history["columns"]]
+    history["columns"] = [name for name in history["columns"] if name != "seconds_waiting"]
+    container.write(path, record.values, {**tensors.arrays, "history": table[:, keep]})
+    assert same(parablock.load(path).history_, model.history_)
 
 
 def test_describe_tells_what_is_inside(path):

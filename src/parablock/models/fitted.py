@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,7 @@ from parablock.prediction import GlobalModel
 
 _FRACTIONS = ("dual_objective_", "duality_gap_", "violation_")
 _COUNTS = ("n_iter_", "kernel_evaluations_")
-_COLUMNS = [field.name for field in fields(Record) if field.name != "kind"]
-_WHOLE = {field.name for field in fields(Record) if field.type == "int"}
+_WHOLE = {field.name for field in fields(Record) if field.type in ("int", "str")}  # texts are numbered
 
 
 def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -41,7 +40,7 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
             **{name: int(getattr(estimator, name)) for name in _COUNTS},
             **{name: float(getattr(estimator, name)) for name in _FRACTIONS},
         },
-        "history": {"columns": _COLUMNS, "kinds": [record.kind for record in estimator.history_]},
+        "history": {"columns": [field.name for field in fields(Record)], "kinds": _kinds(estimator.history_)},
         "partition": {
             "method": partition.method,
             "kernel_mass_inside": float(partition.kernel_mass_inside),
@@ -131,22 +130,33 @@ def _partition(told: Fields, layout: Layout, tensors: Tensors) -> Partition:
     return partition
 
 
+def _kinds(history: Sequence[Record]) -> list[str]:
+    return sorted({record.kind for record in history})
+
+
 def _table(history: Sequence[Record]) -> np.ndarray:
-    rows = [[asdict(record)[name] for name in _COLUMNS] for record in history]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_COLUMNS))
+    """One row a record; of its kind the number."""
+    columns, kinds = [field.name for field in fields(Record)], _kinds(history)
+    rows = [{**vars(record), "kind": kinds.index(record.kind)} for record in history]
+    return np.array([[row[name] for name in columns] for row in rows], dtype=np.float64).reshape(-1, len(columns))
 
 
 def _records(told: Fields, tensors: Tensors) -> list[Record]:
     columns, kinds = told.listed("columns", str), told.listed("kinds", str)
     told.done()
-    told.require(columns == _COLUMNS, f"its history has the columns {', '.join(columns)}")
-    table = tensors.take("history", FLOAT64, (len(kinds), len(columns)), finite=False)
-    whole = [name in _WHOLE for name in columns]
-    told.require(np.isfinite(table[:, whole]).all(), "counts in its history are not finite")
+    known = {field.name: field.default for field in fields(Record)}
+    needed = {name for name, default in known.items() if default is MISSING}  # others may have been added since
+    told.require(needed <= set(columns) <= set(known), f"its history has the columns {', '.join(columns)}")
+    table = tensors.take("history", FLOAT64, (None, len(columns)), finite=False)
+    whole = table[:, [name in _WHOLE for name in columns]]
+    told.require(np.all(np.abs(whole) < 2**53), "counts in its history are no whole numbers")
+    numbers = table[:, columns.index("kind")]
+    told.require(np.all((numbers >= 0) & (numbers < len(kinds))), "its history has records of no kind")
     records = []
-    for kind, row in zip(kinds, table.tolist(), strict=True):
-        values = {name: int(value) if name in _WHOLE else value for name, value in zip(columns, row, strict=True)}
-        records.append(Record(kind=kind, **values))
+    for row in table.tolist():
+        values: dict[str, Any] = dict(zip(columns, row, strict=True))
+        values |= {name: int(values[name]) for name in columns if name in _WHOLE}
+        records.append(Record(**{**values, "kind": kinds[values["kind"]]}))
     return records
 
 

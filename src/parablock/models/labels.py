@@ -21,7 +21,7 @@ _PLAIN = (bool, int, float, str)
 
 def labels_to_json(classes: np.ndarray) -> dict[str, Any]:
     """Of one type; an array of objects may hold truth values, numbers and text."""
-    values = classes.tolist()
+    values = [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
     if classes.dtype.name in _NUMBERS:
         return {"type": classes.dtype.name, "values": values}
     if all(type(value) in _PLAIN for value in values):

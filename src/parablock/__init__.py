@@ -10,6 +10,7 @@ from parablock.estimators import (
     KernelSVR,
 )
 from parablock.losses import Loss
+from parablock.models import load, save
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.planning import plan
 from parablock.solver import BlockSolver
@@ -32,6 +33,8 @@ __all__ = [
     "KernelSVR",
     "Loss",
     "__version__",
+    "load",
     "plan",
+    "save",
     "solve",
 ]

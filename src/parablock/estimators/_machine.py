@@ -295,6 +295,20 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         }[solution.reason]
         warnings.warn(text, ConvergenceWarning)
 
+    # ------------------------------------------------------------------------------------- files and friends
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file; see `parablock.save`."""
+        from parablock.models import save
+
+        save(self, path)
+
+    def to_sklearn(self) -> Any:
+        """A fitted estimator of scikit-learn with the same decisions; see `parablock.models.to_sklearn`."""
+        from parablock.models import to_sklearn
+
+        return to_sklearn(self)
+
     # ------------------------------------------------------------------------------------------- predicting
 
     def _decision(self, X: Any) -> np.ndarray:

@@ -150,8 +150,8 @@ def _of_csr(source: SparseSource, overlap: str, kind: str | None, room: int) -> 
 
 def _too_large(shape: tuple[int, int], needed: str, room: int) -> MemoryError:
     return MemoryError(
-        f"{shape[0]:,} rows of {shape[1]:,} features need {needed} on the GPU, where rows may take {_megabytes(room)}: "
-        "a quarter of memory_limit and of what is free. Raise memory_limit if it is set, free memory of the GPU, use "
+        f"{shape[0]:,} rows of {shape[1]:,} features need {needed} on the GPU, where rows may take {_megabytes(room)} "
+        "(a quarter of memory_limit, or of what is free). Raise memory_limit if it is set, free memory of the GPU, use "
         "several GPUs with engine='mpi', or device='cpu'."
     )
 

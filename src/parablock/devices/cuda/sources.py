@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -117,14 +118,20 @@ class Source:
             out[places] = part
         return out
 
+    @cached_property
+    def _in_order(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """The order in which numbered rows are read, where it is not their own; and their numbers in that order."""
+        assert self.numbers is not None
+        order = None if self.on_card else reading_order(self.numbers)
+        return order, self.numbers if order is None else self.numbers[order]
+
     def _stretches(self, most: int) -> tuple[list[Places], list[Stretch]]:
         """Where the rows of each stretch belong, and where they are."""
         starts = range(0, len(self), most)
         whole = [slice(start, min(start + most, len(self))) for start in starts]
         if self.numbers is None:
             return list(whole), list(whole)
-        order = None if self.on_card else reading_order(self.numbers)
-        numbers = self.numbers if order is None else self.numbers[order]
+        order, numbers = self._in_order
         stretches = [_stretch(numbers[one], self.rows.device) for one in whole]
         if order is None:
             return list(whole), stretches

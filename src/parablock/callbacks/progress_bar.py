@@ -78,14 +78,14 @@ def _facts(run: Run, tol: float) -> Iterator[tuple[str, str]]:
         yield "", run.estimator.stop_reason_
     if not run.history:
         yield "", "making blocks"
-        yield "", _clock(run.seconds)
+        yield "elapsed", _clock(run.seconds)
         return
     record = run.record
     yield "violation", f"{record.violation:.1e}"
     left = None if run.ended else seconds_left(run.history, tol)
     if left is not None:
         yield "left", _clock(left)
-    yield "", _clock(run.seconds)
+    yield "elapsed", _clock(run.seconds)
     yield "iteration", f"{record.iteration}"
     yield "gap", f"{record.relative_gap:.1e}"
     yield "objective", f"{record.objective:.7g}"

@@ -112,8 +112,9 @@ class Run:
         return self._model
 
     def _attributes(self) -> dict[str, Any]:
+        solution = self.solution()
         assert self._model_of is not None
-        return self._model_of(self.solution())
+        return self._model_of(solution)
 
     def at(self, record: Record, solution: Callable[[], Solution] | None) -> None:
         """An iteration has ended; `solution` is there as long as its callbacks are heard."""

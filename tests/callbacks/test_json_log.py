@@ -108,7 +108,7 @@ def test_runs_are_added_and_told_apart(path):
     last = read_log(path)
     assert (last.number, last.count, len(last.history), last.end["reason"]) == (2, 2, 1, "out of iterations")
     assert read_log(path, run=0).end["reason"] == "converged"
-    with pytest.raises(LogError, match="run=2 was asked for, and .* has 2 runs: 0 to 1"):
+    with pytest.raises(LogError, match=r"run=2 was asked for, and .* has 2 runs: 0 to 1"):
         read_log(path, run=2)
 
 
@@ -147,7 +147,7 @@ class Failing(Recorder):
 @pytest.mark.parametrize("content", [b"precious", b'{"event": "other"}\n', bytes(range(256))])
 def test_another_file_is_left_as_it_is(path, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="exists and is no log of parablock. It was left as it is"):
+    with pytest.raises(ValueError, match=r"exists and is no log of parablock\. It was left as it is"):
         machine().set_callbacks(JSONLog(path)).fit(X, y)
     assert path.read_bytes() == content
 
@@ -159,7 +159,7 @@ def test_an_empty_file_is_filled(path):
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="The folder of the log .*run.jsonl' does not exist: create it first"):
+    with pytest.raises(FileNotFoundError, match=r"The folder of the log .* does not exist: create it first"):
         machine().set_callbacks(JSONLog(tmp_path / "no" / "run.jsonl")).fit(X, y)
 
 
@@ -176,9 +176,7 @@ def test_a_full_disk_does_not_end_a_fit(path):
                 self.finished = True
 
     log = Full(path)
-    with pytest.warns(
-        UserWarning, match="Could not write the log .*No space left on device. Training goes on"
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"Could not write the log .*No space left on device") as caught:
         model = machine().set_callbacks(log).fit(X, y)
     assert len(caught) == 1
     assert model.stop_reason_ == "converged"
@@ -288,7 +286,7 @@ def changed(path, number, change):
         (
             4,
             lambda line: line.replace("violation", "violence"),
-            r"Line 4 .*: it lacks or misspells a value \('violation'\)",
+            r"Line 4 .*: it lacks or misspells .* \('violation'\)",
         ),
         (4, lambda line: line.replace('"seconds": ', '"seconds": "soon", "s": '), "Line 4 .*seconds is 'soon'"),
         (4, lambda line: line.replace('"run": "', '"run": "x'), "Line 4 .*: it lacks or misspells"),
@@ -317,5 +315,5 @@ def test_files_that_are_no_logs(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(LogError, match=message):
             read_log(tmp_path / name)
-    with pytest.raises(LogError, match="Cannot read the log .*: Is a directory"):
+    with pytest.raises(LogError, match=r"Cannot read the log .*: Is a directory"):
         read_log(tmp_path)

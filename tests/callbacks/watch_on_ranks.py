@@ -1,4 +1,4 @@
-"""Fits with callbacks on the ranks that run this, and prints what they saw (first rank); asserts what all must agree on.
+"""Fits with callbacks on the ranks that run this; prints what the first one saw, asserts what all must agree on.
 
 Every rank sets the same callbacks, as a program that runs on all of them does, unless said otherwise.
 """

@@ -39,6 +39,8 @@ class Log:
     history : list of Record
     scores : list of float
         The validation score of every record; nan where there is none.
+    elapsed : list of float
+        Seconds since this process began to fit, of every record; nan where that is not told.
     end : dict or None
         Why training ended, and its certificate; None for a run that was killed or still goes on.
     number, count : int
@@ -62,6 +64,7 @@ class Log:
     ready: dict[str, Any] | None = None
     history: list[Record] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
+    elapsed: list[float] = field(default_factory=list)
     end: dict[str, Any] | None = None
     number: int = 1
     count: int = 1
@@ -183,8 +186,9 @@ def _add(runs: dict[str, Log], name: str, line: dict[str, Any]) -> None:
         runs[run].ready = line
     elif event == "iteration":
         runs[run].history.append(_record(line))
-        score = number_or_none(line.get("score"))
-        runs[run].scores.append(math.nan if score is None else score)
+        for name, column in (("score", runs[run].scores), ("elapsed", runs[run].elapsed)):
+            value = number_or_none(line.get(name))
+            column.append(math.nan if value is None else value)
     elif event == "end":
         runs[run].end = line
 

@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, make_scorer, r2_score
+from threadpoolctl import threadpool_info
 
 from parablock import KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.callbacks import EarlyStopping, ValidationScore
-from parablock.kernels import RBF
+from parablock.training import Settings
 from tests.callbacks.small_fits import SETTINGS, Recorder, fit_quietly, machine, moons
 from tests.small_problems import rbf
 
@@ -90,20 +91,41 @@ def test_a_warm_start_begins_with_what_is_there():
     assert validation.scores_[-1] == model.score(X_valid, y_valid)
 
 
-def test_only_what_has_changed_is_computed(monkeypatch):
-    seen, original = [], RBF.transform
+def kernel_values_of(monkeypatch, validation, **settings):
+    """Those that were computed for the validation rows of a fit, and its model."""
+    made, original = [], Settings.make_device
+
+    def noting(self):
+        made.append(original(self))
+        return made[-1]
+
+    monkeypatch.setattr(Settings, "make_device", noting)
+    model = machine(**settings).set_callbacks(validation).fit(X, y)
+    monkeypatch.undo()
+    return made[0].kernel_evaluations, model  # the callback is set up before training
+
+
+def test_kernel_values_are_computed_once(monkeypatch):
     validation = ValidationScore(X_valid, y_valid)
+    computed, model = kernel_values_of(monkeypatch, validation)
+    moved = sum(record.changed for record in model.history_)
+    assert len(model.support_) * len(y_valid) <= computed <= len(y) * len(y_valid) < moved * len(y_valid)
 
-    def counting(self, tile, *arguments, **keywords):
-        if tile.shape[0] == len(y_valid):
-            seen.append(tile.size)
-        return original(self, tile, *arguments, **keywords)
 
-    monkeypatch.setattr(RBF, "transform", counting)
-    model = machine(n_blocks=10, partition="tree").set_callbacks(validation).fit(X, y)
-    changed = sum(record.changed for record in model.history_)
-    assert 0 < sum(seen) <= len(y_valid) * (changed + 2 * len(y))
-    assert len(model.history_) > 6
+def test_with_little_room_they_are_computed_again_with_the_same_result(monkeypatch):
+    few, _ = kernel_values_of(monkeypatch, ValidationScore(X_valid, y_valid))
+    narrow = ValidationScore(X_valid, y_valid, scoring=mean_margin)
+    many, model = kernel_values_of(monkeypatch, narrow, memory_limit=100_000)
+    assert many > few
+    assert narrow.scores_[-1] == pytest.approx(mean_margin(model, X_valid, y_valid), rel=1e-9)
+
+
+def test_threads_of_the_libraries_are_as_before_after_a_fit():
+    before = [library["num_threads"] for library in threadpool_info()]
+    machine().set_callbacks(ValidationScore(X_valid, y_valid)).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        machine().set_callbacks(ValidationScore(X_valid, y_valid)).fit(np.full_like(X, np.nan), y)
+    assert [library["num_threads"] for library in threadpool_info()] == before
 
 
 class TestEarlyStopping:

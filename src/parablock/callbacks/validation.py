@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from parablock.callbacks.base import Callback
-from parablock.callbacks.contexts import as_fitted
+from parablock.callbacks.decisions import Decisions
 from parablock.callbacks.watching import Run
-from parablock.prediction import Expansion
 
 
 class ValidationScore(Callback):
     """Scores the model of every iteration on validation data.
 
-    Decisions on the validation rows are brought up to date from iteration to iteration: each costs one kernel value for
-    every validation row and every coefficient that has changed, less than a tenth of the iteration itself where there
-    are a tenth as many validation rows as training rows. (A model with ``prediction="local"`` predicts anew each time.)
+    Decisions on the validation rows are brought up to date from iteration to iteration: in all that takes one kernel
+    value for each validation row and each training row that ever moves, about a tenth of those of the fit itself where
+    there are a tenth as many validation rows as training rows. They take up to an eighth of ``memory_limit`` more; with
+    less room than they need, some are computed again. (With ``prediction="local"`` every score is a whole prediction.)
     `JSONLog` and `ProgressBar` show the scores too, in whatever order the callbacks are set.
 
     Parameters
@@ -60,7 +60,8 @@ class ValidationScore(Callback):
             )
         memory = run.memory(self)
         memory.scorer = check_scoring(run.estimator, scoring=self.scoring)
-        memory.scores, memory.coef, memory.shell = [], None, None
+        memory.scores = []
+        memory.decisions = None if run.estimator.prediction == "local" else Decisions(run, self.X_valid)
         run.scorers.append(self)
 
     def iterated(self, run: Run) -> bool | None:
@@ -68,7 +69,10 @@ class ValidationScore(Callback):
         return None
 
     def ended(self, run: Run) -> None:
-        self.scores_ = list(getattr(run.memory(self), "scores", []))
+        memory = run.memory(self)
+        if getattr(memory, "decisions", None) is not None:
+            memory.decisions.close()
+        self.scores_ = list(getattr(memory, "scores", []))
 
     def score(self, run: Run) -> float:
         """Of the newest iteration."""
@@ -79,35 +83,13 @@ class ValidationScore(Callback):
 
     def _compute(self, run: Run) -> float:
         memory = run.memory(self)
-        model = run.fitted() if run.estimator.prediction == "local" else self._up_to_date(run)
+        model = run.fitted() if memory.decisions is None else memory.decisions.model(run)
         score = memory.scorer(model, self.X_valid, self.y_valid)
         if not isinstance(score, Real):
             raise TypeError(
                 f"scoring={self.scoring!r} gives {type(score).__name__} instead of one number: choose another scorer."
             )
         return float(score)
-
-    def _up_to_date(self, run: Run) -> Any:
-        """A model that knows its decisions on the validation rows, and only those."""
-        memory, state = run.memory(self), run.solution().state
-        if memory.coef is None:
-            memory.shell = run.fitted()  # of which everything but coefficients and intercept will stay
-            memory.parts = list(memory.shell._like_training_data(self.X_valid))
-            memory.coef = np.zeros_like(state.coef)
-            memory.decision = np.zeros((len(state.coef), sum(part.shape[0] for part in memory.parts)))
-        change = state.coef - memory.coef
-        kernel = memory.shell._make_kernel()
-        moved = Expansion.of(kernel, run.data, np.arange(change.shape[1]), change)
-        device = memory.shell._settings(None).make_device()
-        with device.session():
-            values = [
-                moved.values(device, kernel, device.samples(part, kernel, run.centre), run.centre)
-                for part in memory.parts
-            ]
-        memory.decision += np.concatenate(values, axis=1)
-        memory.coef = state.coef
-        known = memory.decision + np.array([[measure.bias] for measure in state.measures])
-        return as_fitted(memory.shell, {"_decision": lambda X: known})
 
 
 class EarlyStopping(ValidationScore):

@@ -4,12 +4,15 @@ import json
 import math
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from joblib import parallel_backend
+from sklearn.model_selection import GridSearchCV
 
 import parablock
 from parablock.callbacks import EarlyStopping, JSONLog, LogError, ValidationScore, read_log
@@ -112,12 +115,33 @@ def test_runs_are_added_and_told_apart(path):
         read_log(path, run=2)
 
 
+def test_fits_side_by_side_are_told_apart(path):
+    search = GridSearchCV(machine().set_callbacks(JSONLog(path)), {"C": [1, 5, 20]}, cv=2, n_jobs=2)
+    with parallel_backend("threading"):
+        search.fit(X, y)
+    logs = [read_log(path, run=number) for number in range(7)]
+    assert logs[0].count == 7
+    assert sorted(log.start["settings"]["C"] for log in logs[:6]) == [1, 1, 5, 5, 20, 20]
+    for log in logs:
+        assert log.end["reason"] == "converged"
+        assert [record.iteration for record in log.history] == list(range(1, log.end["iterations"] + 1))
+
+
 def test_a_fit_that_fails_says_so(path):
     with pytest.raises(ValueError, match="NaN"):
         machine().set_callbacks(JSONLog(path)).fit(np.full_like(X, np.nan), y)
     log = read_log(path)
     assert (log.history, log.end["reason"]) == ([], "failed")
     assert log.end["error"].startswith("ValueError: Input X contains NaN")
+
+
+@pytest.mark.parametrize("wrong", [3, [1, 2, 3], [[1, 2], [3]], "text"])
+def test_data_of_no_shape_fails_as_it_does_without_a_log(path, wrong):
+    with pytest.raises((ValueError, TypeError)) as without:
+        machine().fit(wrong, y)
+    with pytest.raises(type(without.value), match=re.escape(str(without.value))):
+        machine().set_callbacks(JSONLog(path)).fit(wrong, y)
+    assert read_log(path).end["reason"] == "failed"
 
 
 def test_an_interrupted_fit_says_so(path):

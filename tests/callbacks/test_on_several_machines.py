@@ -70,14 +70,18 @@ class TestRanks:
 @pytest.mark.slow
 class TestDask:
     def test_callbacks_are_heard_at_the_client(self, engine, tmp_path):
+        pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
         recorder, path = Recorder(), tmp_path / "run.jsonl"
-        model = machine(engine=engine).set_callbacks(recorder, JSONLog(path)).fit(X, y)
+        rows = frames.from_pandas(pandas.DataFrame(X), npartitions=2)
+        model = machine(engine=engine).set_callbacks(recorder, JSONLog(path)).fit(rows, y)
         log = read_log(path)
         assert log.history == model.history_
-        assert (log.end["reason"], log.ready["processes"], log.start["data"]["rows"]) == ("converged", 2, 200)
+        assert (log.end["reason"], log.ready["processes"]) == ("converged", 2)
+        assert (log.start["data"]["rows"], log.ready["data"]["rows"]) == (None, 200)  # nobody counts them before
+        assert {given[:2] for given in recorder.given} == {(None, None)}
         assert recorder.heard.count(("on_fit_task_end", "iteration")) == len(model.history_)
         assert recorder.heard[-1] == ("teardown", "fit")
-        assert recorder.models[:-1] == [None] * len(model.history_)
+        assert recorder.models[:-1] == [None] * len(model.history_)  # these stay on the workers
         assert model._skl_callbacks[0] is recorder
         again = clone(model).set_params(warm_start=True).fit(X, y).fit(X, y)
         assert again.n_iter_ < model.n_iter_

@@ -76,7 +76,7 @@ class JSONLog(Callback):
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             estimator=type(estimator).__name__,
             settings=settings(estimator),
-            data={"rows": run.shape[0], "features": run.shape[1] if len(run.shape) > 1 else None},
+            data={"rows": run.shape[0], "features": run.shape[1]},
             machine=machine(estimator.device),
             versions=versions(),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral, Real
 from pathlib import Path
@@ -82,5 +81,8 @@ def _memory_bytes() -> int | None:
 
 
 def _card() -> str | None:
-    torch = sys.modules.get("torch")  # which the fit is about to import, if there is a card to compute with
-    return torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
+    try:
+        import torch  # which the fit is about to do too
+    except ImportError:
+        return None
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None

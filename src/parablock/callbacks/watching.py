@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -33,8 +34,8 @@ class Run:
     ----------
     estimator : estimator
         The one that is being fitted.
-    shape : tuple of int
-        Rows and features; of this machine's data, until training begins with that of all machines.
+    shape : pair of int or None
+        Rows and features, as far as they are known; of this machine's data, until training begins with that of all.
     history : list of Record
         One of every iteration so far.
     partition : Partition or None
@@ -45,6 +46,12 @@ class Run:
         Whether `fitted` can give models: not where the fit runs on other machines.
     scorers : list
         Who computes a validation score.
+    best : Solution or None
+        What to keep in the end instead of the last iteration: one that `solution` gave.
+    why : str or None
+        What `stop` was told.
+    data, centre : array or None
+        The rows that are trained with, and what is subtracted from them, from when training begins.
     ended : bool
         Whether the estimator is fitted by now; a fit that fails is torn down before.
 
@@ -61,7 +68,7 @@ class Run:
     ('partition', 3)
     """
 
-    def __init__(self, estimator: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, estimator: Any, shape: tuple[int | None, int | None]) -> None:
         self.estimator, self.shape = estimator, shape
         self.history: list[Record] = []
         self.partition: Partition | None = None
@@ -131,7 +138,7 @@ class Watch:
 
     def __init__(self, estimator: Any, engine: Engine, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.engine = estimator, engine
-        self.run = Run(estimator, tuple(X.shape) if hasattr(X, "shape") else np.shape(X))
+        self.run = Run(estimator, _shape(X))
         self.run.has_models = not engine.elsewhere
         elsewhere = is_collection(X) or is_collection(y)  # nothing that a callback here should compute with
         self._given = {
@@ -156,7 +163,7 @@ class Watch:
         run = self.run
         self._rows = _RowsOfAll(X, self.engine) if isinstance(X, Shard) else None
         run.data = X if self._rows is None else self._rows
-        run.shape = tuple(X.shape)
+        run.shape = _shape(X)
 
         def attributes(solution: Solution) -> dict[str, Any]:
             assert run.partition is not None
@@ -193,7 +200,7 @@ class Watch:
             self._task = self._root.subcontext(task_name="iteration")
             self._task.call_on_fit_task_begin(estimator=self.estimator, **self._given)
 
-    def heard(self, record: Record, shape: tuple[int, ...], machines: int) -> bool:
+    def heard(self, record: Record, shape: tuple[int | None, int | None], machines: int) -> bool:
         """Of an iteration that other machines have made; True ends their fit."""
         self.run.shape, self.run.machines = shape, machines
         self.begin()
@@ -252,6 +259,16 @@ class _RowsOfAll:
 
     def dismiss(self) -> None:
         self.engine.agree(None)
+
+
+def _shape(X: Any) -> tuple[int | None, int | None]:
+    """Rows and features of what a user has passed, as far as it tells: the fit itself will complain."""
+    try:
+        sizes = X.shape if hasattr(X, "shape") else np.shape(X)
+    except ValueError:
+        sizes = ()
+    rows, features = [int(size) if isinstance(size, Integral) else None for size in (*sizes, None, None)[:2]]
+    return rows, features
 
 
 def _once(work: Callable[[], T]) -> Callable[[], T]:

@@ -294,7 +294,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
 
     def _warn(self, solution: Solution) -> None:
         watch = watch_of(self)
-        stopped = "A callback stopped training" if watch is None else watch.run.why
+        stopped = None if watch is None else watch.run.why
         if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
             return
         reached = (

@@ -97,18 +97,10 @@ def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from parablock.plots import ScalingDisplay
 
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for result in results:
-        seconds = np.array([record[0] for record in result["history"]])
-        error = np.array([(record[1] - optimum) / abs(optimum) for record in result["history"]])
-        label = f"{result['ranks']} rank{'s' if result['ranks'] > 1 else ''}"
-        axes.plot(seconds * result["ranks"], np.maximum(error, 1e-7), marker=".", label=label)
-    axes.axhline(ERROR, color="0.7", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="seconds x ranks", ylabel="relative error of the dual objective")
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    display = ScalingDisplay.from_results({"results": results, "optimum": optimum}, goal=ERROR)
+    display.figure_.savefig(path, dpi=150)
 
 
 def main() -> None:

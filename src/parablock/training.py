@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,7 @@ from parablock.solver import (
     Schedule,
     Solution,
     State,
+    Watcher,
     evenly,
     minimise,
 )
@@ -128,6 +129,13 @@ class Trained:
     centre: np.ndarray | None
 
 
+class Watch(Watcher, Protocol):
+    """Who follows a fit, from when its first blocks are made."""
+
+    def ready(self, partition: Partition, centre: np.ndarray | None, order: np.ndarray, machines: int) -> None:
+        """From here on row order[i] is called i."""
+
+
 def train(
     X: Any,
     kernel: Kernel,
@@ -135,6 +143,7 @@ def train(
     settings: Settings,
     rng: np.random.Generator,
     start: np.ndarray | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """Minimise the problem over the kernel matrix of the rows of X.
 
@@ -147,6 +156,8 @@ def train(
     rng : numpy Generator
     start : ndarray of shape (n_outputs, n), optional
         Coefficients to start from; they are moved into the box.
+    watch : Watch, optional
+        On every machine, or on none.
     """
     started = time.perf_counter()
     engine = make_engine(settings.engine)
@@ -167,6 +178,8 @@ def train(
             progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
+        if watch is not None:
+            watch.ready(partition, centre, order, crew.size)
         crew = crew.ordered(order)
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
         ordered = crew.near(problem.take(order))
@@ -184,6 +197,7 @@ def train(
                 progress.iteration if crew.is_first else lambda record: None,
                 keeper,
                 snapshot,
+                watch,
             )
         return Trained(solution.put_back(order), partition, centre)
 

@@ -51,9 +51,12 @@ class Engine(ABC):
     ----------
     shelf : Shelf or None
         Where this machine keeps the newest snapshot of a run in memory, if it does.
+    elsewhere : bool
+        Whether other machines run the fit.
     """
 
     shelf: Shelf | None = None
+    elsewhere: bool = False
 
     @abstractmethod
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> Crew:
@@ -78,6 +81,10 @@ class Engine(ABC):
     def predict_elsewhere(self, estimator: Any, method: str, X: Any) -> Any:
         """The result of a method of the fitted estimator, where other machines compute it; None where this one does."""
         return None
+
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes files and progress."""
+        return True
 
     def place(self) -> int:
         """Which of them this process is, from 0."""

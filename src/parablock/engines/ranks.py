@@ -76,6 +76,9 @@ class RankEngine(Engine):
     def neighbours(self) -> int:
         return _Neighbours.count
 
+    def is_first(self) -> bool:
+        return self.talk().rank == 0
+
     def place(self) -> int:
         return _Neighbours.place
 

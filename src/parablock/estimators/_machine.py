@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
@@ -52,7 +54,7 @@ def for_every_row(method: Method) -> Method:
     return wherever  # type: ignore[return-value]
 
 
-class KernelMachine(BaseEstimator, metaclass=ABCMeta):
+class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -112,13 +114,18 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self
         """
         X, y, sample_weight = self._where_it_is(X), on_host(y), on_host(sample_weight)
-        fitted = engine_for(self.engine, X).fit_elsewhere(self, X, y, sample_weight)
-        if fitted is None:
-            self._fit_here(X, y, sample_weight)
-        else:
-            for name in fitted_attributes(self):
-                delattr(self, name)
-            self.__dict__.update(fitted)
+        engine = engine_for(self.engine, X)
+
+        def fit() -> None:
+            fitted = engine.fit_elsewhere(self, X, y, sample_weight)
+            if fitted is None:
+                self._fit_here(X, y, sample_weight)
+            else:
+                for name in fitted_attributes(self):
+                    delattr(self, name)
+                self.__dict__.update(fitted)
+
+        fit_watched(self, engine, X, y, sample_weight, fit)
         return self
 
     @abstractmethod
@@ -214,10 +221,22 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
-        trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
+        watch = watch_of(self)
+        if watch is not None:
+            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, trained))
+        trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
+        if watch is not None:
+            trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
         self._keep(X, rows, trained)
         self._warn(trained.solution)
+
+    def _as_fitted(self, X: Any, rows: np.ndarray, n: int, sparse: bool, trained: Trained) -> dict[str, Any]:
+        """The attributes of a model of what is trained by now."""
+        model = copy(self)
+        model._n_rows, model._dtype, model._sparse = n, X.dtype, sparse
+        model._keep(X, rows, trained)
+        return fitted_attributes(model)
 
     def _start(self, n: int, n_outputs: int) -> np.ndarray | None:
         """The last fit's coefficients, where there is one to start from."""
@@ -269,6 +288,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self.intercept_ = intercept
         self.n_iter_ = solution.state.iteration
         self.history_ = solution.history
+        self.stop_reason_ = solution.reason
         self.dual_objective_ = -solution.state.objective
         self.duality_gap_ = solution.state.duality_gap
         self.violation_ = solution.state.violation
@@ -276,7 +296,9 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self.partition_ = trained.partition
 
     def _warn(self, solution: Solution) -> None:
-        if solution.reason == "converged":
+        watch = watch_of(self)
+        stopped = None if watch is None else watch.run.why
+        if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
             return
         reached = (
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
@@ -292,6 +314,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             f"{'float32' if self.device == 'cuda' else self._dtype} allows: {better}raise tol.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
             "fit again with warm_start=True to go on from here.",
+            "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
+            "with warm_start=True to go on from here.",
         }[solution.reason]
         warnings.warn(text, ConvergenceWarning)
 
@@ -327,9 +351,6 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         yield X
 
     def _decision_of(self, X: Any) -> np.ndarray:
-        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
-        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
-            X = X[:, self._rows]  # without the columns of rows that took no part
         if self.prediction not in self._models:
             raise ValueError(
                 "prediction='local' needs the steps of the blocks, which only a fit with prediction='local' keeps (of "
@@ -345,7 +366,11 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         return np.concatenate(parts, axis=1)
 
     def _like_training_data(self, X: Any) -> Iterator[Any]:
-        """X in the format of the training data; sparse rows for a dense model become dense a few at a time."""
+        """X checked and in the format of the training data; sparse rows for a dense model become dense a few at a
+        time."""
+        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
+        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
+            X = X[:, self._rows]  # without the columns of rows that took no part
         if self._sparse or not sp.issparse(X):
             yield sp.csr_matrix(X) if self._sparse else X
         else:

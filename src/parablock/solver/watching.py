@@ -67,7 +67,7 @@ class Part:
         return self.crew.regroup(self.partitioner, rows, n_blocks, rng)
 
 
-class Watch:
+class Lookout:
     """When to look at the rows that rest, and which of them to wake.
 
     Attributes

@@ -97,7 +97,7 @@ def npz(path, **arrays):
 @pytest.mark.parametrize(
     ("arrays", "options", "complaint"),
     [
-        ({"Z": np.eye(2)}, {}, "it holds Z; it should hold the arrays X and y, or a CSR matrix as scipy.sparse.save_npz"),
+        ({"Z": np.eye(2)}, {}, r"it holds Z; it should hold the arrays X and y, or a CSR matrix as scipy\.sparse"),
         ({"X": np.eye(2), "y": np.ones(3)}, {}, r"one label a row; there are 2 rows, and labels of shape \(3,\)"),
         ({"X": np.ones(3)}, {}, r"numbers in two dimensions; these are float64 of shape \(3,\)"),
         ({"X": np.array([["a"]])}, {}, "numbers in two dimensions; these are <U1"),

@@ -101,7 +101,7 @@ def test_the_ending_says_how_to_compress(ending, opener, tmp_path):
 def test_a_damaged_archive_says_so(tmp_path):
     path = tmp_path / "data.gz"
     path.write_bytes(gzip.compress(b"1 1:2\n" * 10_000)[:-20])
-    with pytest.raises(DataError, match="data.gz: the compressed file is damaged or incomplete"):
+    with pytest.raises(DataError, match=r"data\.gz: the compressed file is damaged or incomplete"):
         read_svmlight(path)
 
 

@@ -52,15 +52,13 @@ def test_what_pythons_csv_module_writes_is_read_back(rows, delimiter, header, en
     assert data.names == (names if header else None)
 
 
-def test_reads_what_pandas_reads():
+def test_reads_what_pandas_writes():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        rng.normal(size=(300, 5)) * 10.0 ** rng.integers(-20, 20, size=(300, 5)), columns=list("abcde")
-    )
+    values = rng.normal(size=(300, 5)) * 10.0 ** rng.integers(-20, 20, size=(300, 5))
+    frame = pd.DataFrame(values, columns=list("abcde"))
     data = read(frame.to_csv(index=False), target="c")
-    expected = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
-    assert np.array_equal(data.X, expected[list("abde")].to_numpy())
-    assert np.array_equal(data.y, expected["c"].to_numpy())
+    assert np.array_equal(data.X, frame[list("abde")].to_numpy())
+    assert np.array_equal(data.y, frame["c"].to_numpy())
     assert data.names == list("abde")
 
 
@@ -128,7 +126,7 @@ def test_targets_are_numbers_where_all_are(cells, y):
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [
-        ("a,b\n1,2\n3,x\n", {}, "line 3, column 2 ('b'): 'x' is no finite number; text can be the target, or be dropped"),
+        ("a,b\n1,2\n3,x\n", {}, "line 3, column 2 ('b'): 'x' is no finite number; text can be the target"),
         ("1,2\n3,x\n", {}, "line 2, column 2: 'x' is no finite number"),
         ("1,2\n\n3,nan\n", {}, "line 3, column 2: 'nan' is no finite number"),
         ("1,2\n3,1e999\n", {}, "line 2: '1e999' is too large for a number"),

@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(lambda: _run(given), show_traceback="--traceback" in given, ranks="mpi" in given)
+    with muted_unless_first(given):
+        return guarded(lambda: _run(given), show_traceback="--traceback" in given, ranks="mpi" in given)
 
 
 def _run(arguments: list[str]) -> int:
@@ -91,7 +92,6 @@ def _run(arguments: list[str]) -> int:
         near = get_close_matches(command, COMMANDS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"{command!r} is no command; {hint}")
-    with muted_unless_first(rest):
-        module = import_module(f"parablock.cli.{command}")
-        status: int = module.run(module.make_parser().parse_args(rest))
-        return status
+    module = import_module(f"parablock.cli.{command}")
+    status: int = module.run(module.make_parser().parse_args(rest))
+    return status

@@ -132,10 +132,8 @@ def _results(model: Any, predicted: np.ndarray | None, y: np.ndarray) -> list[st
     if predicted is None or predicted.ndim != 1:
         return []
     if not is_regressor(model):
-        if (predicted.dtype.kind in "US") != (y.dtype.kind in "US"):
-            return [
-                f"no accuracy: the model predicts labels like {predicted[0]}, and those of the data are like {y[0]}"
-            ]
+        if isinstance(predicted[0], str) != isinstance(y[0], str):
+            return [f"no accuracy: the model's labels are like {predicted[0]}, and those of the data like {y[0]}"]
         right = int(np.sum(predicted == y))
         return [f"Accuracy = {100 * right / len(y):g}% ({right}/{len(y)}) (classification)"]
     if y.dtype.kind not in "biuf":

@@ -107,12 +107,12 @@ def check_task(options: argparse.Namespace) -> None:
             raise UsageError(
                 f"--{name.replace('_', '-')} is an option of --task {' and '.join(tasks)}, not {options.task}"
             )
+    if "balanced" in (options.class_weight or []) and len(options.class_weight) > 1:
+        raise UsageError("--class-weight balanced cannot be combined with weights of single classes")
 
 
 def _weights(given: list[str | tuple[str, float]], classes: np.ndarray) -> str | dict[Any, float]:
     if "balanced" in given:
-        if len(given) > 1:
-            raise UsageError("--class-weight balanced cannot be combined with weights of single classes")
         return "balanced"
     weights = {}
     for label, weight in (pair for pair in given if not isinstance(pair, str)):

@@ -126,4 +126,5 @@ def _check(data: Data, name: str, n_features: int | None) -> None:
             f"{name}: there must be one label a row; there are {X.shape[0]} rows, and labels of shape {y.shape}"
         )
     if n_features is not None and X.shape[1] != n_features:
-        raise DataError(f"{name}: there are {X.shape[1]} features, and {n_features} are expected")
+        hint = "; is one of them the target?" if y is None and X.shape[1] == n_features + 1 else ""
+        raise DataError(f"{name}: there are {X.shape[1]} features, and {n_features} are expected{hint}")

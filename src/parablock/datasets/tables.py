@@ -119,7 +119,10 @@ def chosen_columns(
     missing = [name for name in features if name not in names]
     if missing:
         raise DataError(f"{source}: there is no column {_listed(missing, 5)}; its columns are {_listed(names)}")
-    return place, [_place(name, "a feature", names, count, source) for name in features]
+    places = [_place(name, "a feature", names, count, source) for name in features]
+    if place in places:
+        raise DataError(f"{source}: the target {target!r} is one of the features")
+    return place, places
 
 
 def _place(column: str | int, role: str, names: list[str] | None, count: int, source: str) -> int:

@@ -63,7 +63,7 @@ FAILURES = [
     ("train bad.svm", "bad.svm, line 2: '1:x' is no label"),
     ("train empty.svm", "empty.svm: there is no row in it"),
     ("train one.svm", "needs samples of at least 2 classes"),
-    ("train half.svm", "Unknown label type: continuous"),
+    ("train half.svm", "half.svm: 0.5 is no class; for numbers to predict there are --task svr and ridge"),
     ("train table.csv --target kind", "table.csv, line 2, column 2 ('text'): 'x' is no finite number"),
     ("train table.csv --target nothing", "no column is called 'nothing'; its columns are 'a', 'text', 'kind'"),
     ("train table.csv --target kind --drop text --task ridge", "--task ridge needs numbers as targets; u is none"),

@@ -31,7 +31,9 @@ Models are written as .pbk, .model (LIBSVM's text) or .onnx; data as LIBSVM's te
 
 
 def make_parser() -> Parser:
-    parser = Parser("convert", description="Write a model or a data file in another format.", epilog=_EXAMPLES)
+    parser = Parser(
+        "convert", "FROM TO [options]", description="Write a model or a data file in another format.", epilog=_EXAMPLES
+    )
     parser.add_argument("data", metavar="FROM", help="file to read; - is standard input")
     parser.add_argument("output", metavar="TO", type=kinds.output, help="file to write; its ending says how")
     parser.add_argument("--to", choices=WRITTEN, help="format of the data to write, whatever its name's ending")

@@ -9,7 +9,9 @@ from parablock.cli.options import Parser, add_common
 
 
 def make_parser() -> Parser:
-    parser = Parser("demo", description="Train on a sample of real data, beside scikit-learn, and save a picture.")
+    parser = Parser(
+        "demo", "[options]", description="Train on a sample of real data, beside scikit-learn, and save a picture."
+    )
     demo.add_options(parser)
     add_common(parser)
     return parser

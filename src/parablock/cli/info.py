@@ -14,7 +14,7 @@ _MOST = 12  # entries of a list that are shown
 
 
 def make_parser() -> Parser:
-    parser = Parser("info", description="Tell what is in a model file, parablock's or LIBSVM's.")
+    parser = Parser("info", "MODEL [--json]", description="Tell what is in a model file, parablock's or LIBSVM's.")
     parser.add_argument("model", metavar="MODEL", help="the file")
     parser.add_argument("--json", action="store_true", help="as JSON, with all of it")
     add_common(parser)

@@ -22,9 +22,11 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
-    def __init__(self, command: str, **settings: Any) -> None:
-        settings.setdefault("formatter_class", _Formatter)
-        super().__init__(prog=f"parablock {command}", allow_abbrev=False, **settings)
+    def __init__(self, command: str, usage: str, **settings: Any) -> None:
+        program = f"parablock {command}"
+        super().__init__(
+            prog=program, usage=f"{program} {usage}", formatter_class=_Formatter, allow_abbrev=False, **settings
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(WRONG_USAGE, f"parablock: error: {message} ('{self.prog} --help' lists the options)\n")

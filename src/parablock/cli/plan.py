@@ -23,7 +23,12 @@ with --support.
 def make_parser() -> Parser:
     from parablock.planning.machines import DEVICES, NETWORKS
 
-    parser = Parser("plan", description="Forecast memory, communication and time of a fit.", epilog=_EXAMPLES)
+    parser = Parser(
+        "plan",
+        "--rows N --features N [options]",
+        description="Forecast memory, communication and time of a fit.",
+        epilog=_EXAMPLES,
+    )
     add = parser.add_argument
     add("--rows", type=kinds.whole, required=True, help="of the training data")
     add("--features", type=kinds.whole, required=True, help="of the training data")

@@ -21,7 +21,7 @@ _EXAMPLES = """\
 examples:
   parablock predict model.pbk test.svm -o out.txt
   parablock predict flowers.pbk new.csv > out.txt
-  parablock predict model.pbk test.csv --target price --scores | head
+  parablock predict model.pbk test.csv --target kind --scores | head
 
 One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and errors, are
 told: on standard output, or on standard error where that has the predictions.
@@ -30,7 +30,12 @@ _LINES_AT_ONCE = 10_000
 
 
 def make_parser() -> Parser:
-    parser = Parser("predict", description="Predict the rows of a data file with a model.", epilog=_EXAMPLES)
+    parser = Parser(
+        "predict",
+        "MODEL DATA [-o FILE] [options]",
+        description="Predict the rows of a data file with a model.",
+        epilog=_EXAMPLES,
+    )
     add = parser.add_argument
     add("model", metavar="MODEL", help="file of 'parablock train', or of LIBSVM's svm-train")
     add("data", metavar="DATA", help="file with the rows; - is standard input")

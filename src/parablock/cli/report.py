@@ -11,7 +11,9 @@ from parablock.cli.options import Parser, add_common
 
 
 def make_parser() -> Parser:
-    parser = Parser("report", description="Make a web page of the log that 'parablock train --log' wrote.")
+    parser = Parser(
+        "report", "LOG [-o FILE]", description="Make a web page of the log that 'parablock train --log' wrote."
+    )
     parser.add_argument("log", metavar="LOG", help="the log, a line of JSON an iteration")
     parser.add_argument("-o", "--output", metavar="FILE", type=kinds.output, help="page to write (LOG.html)")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")

@@ -18,7 +18,15 @@ from parablock.cli.fitting import fit
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
 from parablock.cli.ranks import is_first, on_every_rank
-from parablock.cli.tasks import check_task, class_weight, kernel, make_model, task, with_weights_spelled_out
+from parablock.cli.tasks import (
+    CLASSIFIERS,
+    check_task,
+    class_weight,
+    kernel,
+    make_model,
+    task,
+    with_weights_spelled_out,
+)
 from parablock.datasets import Data, DataError
 from parablock.datasets.reading import TABLES, format_of
 from parablock.datasets.streams import STANDARD_INPUT, without_compression
@@ -42,7 +50,9 @@ class _TrainParser(Parser):
 
 
 def make_parser() -> Parser:
-    parser = _TrainParser("train", description="Train a model on a data file.", epilog=_EXAMPLES)
+    parser = _TrainParser(
+        "train", "DATA [-o MODEL] [options]", description="Train a model on a data file.", epilog=_EXAMPLES
+    )
     parser.add_argument("data", metavar="DATA", help="file to train on; - is standard input")
     parser.add_argument(
         "-o", "--output", metavar="MODEL", type=kinds.output,
@@ -164,8 +174,11 @@ def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray]:
     given_kernel = options.kernel == "precomputed"
     data = read(options, given_kernel=given_kernel)
     y = labelled(data, options)
-    if options.task not in ("svc", "logistic") and y.dtype.kind not in "biuf":
+    if options.task not in CLASSIFIERS and y.dtype.kind not in "biuf":
         raise DataError(f"{options.data}: --task {options.task} needs numbers as targets; {y[0]!s} is none")
+    if options.task in CLASSIFIERS and y.dtype.kind == "f" and not np.array_equal(y, np.rint(y)):
+        number = y[y != np.rint(y)][0]
+        raise DataError(f"{options.data}: {number} is no class; for numbers to predict there are --task svr and ridge")
     if given_kernel and data.X.shape[0] != data.X.shape[1]:
         shape = f"{data.X.shape[0]} x {data.X.shape[1]}"
         raise DataError(f"{options.data}: a kernel matrix must be square, and this one is {shape}")

@@ -19,6 +19,13 @@ class Data:
         Numbers or text; None where the file has no labels.
     names : list of str or None
         Of the features, where the file has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.datasets import Data
+    >>> Data(np.eye(2), np.array(["a", "b"])).y.tolist()
+    ['a', 'b']
     """
 
     X: Any

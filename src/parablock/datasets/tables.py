@@ -41,8 +41,16 @@ def read_parquet(
 
     Examples
     --------
+    >>> import io
+    >>> import pyarrow as pa
+    >>> from pyarrow import parquet
     >>> from parablock.datasets import read_parquet
-    >>> table = read_parquet("flowers.parquet", target="kind")  # doctest: +SKIP
+    >>> file = io.BytesIO()
+    >>> parquet.write_table(pa.table({"length": [5.1, 6.0], "kind": ["iris", "rose"]}), file)
+    >>> _ = file.seek(0)
+    >>> data = read_parquet(file, target="kind")
+    >>> data.names, data.y.tolist()
+    (['length'], ['iris', 'rose'])
     """
     try:
         import pyarrow as pa

@@ -37,10 +37,13 @@ def write_data(
 
     Examples
     --------
+    >>> import os, tempfile
     >>> import numpy as np
     >>> from parablock.datasets import Data, read_data, write_data
-    >>> write_data(path, Data(np.eye(3), np.array([1, 2, 3])))  # doctest: +SKIP
-    >>> read_data(path).y  # doctest: +SKIP
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "data.svm.gz")
+    ...     write_data(path, Data(np.eye(3), np.array([1, 2, 3])))
+    ...     read_data(path).y
     array([1, 2, 3])
     """
     format, X, y = format_of(path) if format is None else format, data.X, data.y

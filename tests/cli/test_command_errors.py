@@ -170,7 +170,7 @@ def raising(error):
         (ImportError("device='cuda' needs PyTorch"), 1, "error: device='cuda' needs PyTorch"),
         (KeyError("x"), 1, "error: KeyError: 'x'; this should not happen, --traceback shows where it did"),
         (PermissionError(13, "Permission denied", "file"), 1, "error: file: Permission denied"),
-        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
+        (KeyboardInterrupt(), 130, "interrupted; no unfinished file is left"),
     ],
 )  # fmt: skip
 def test_errors_of_all_kinds(error, status, message, capsys):

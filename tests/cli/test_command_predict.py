@@ -1,6 +1,7 @@
 """`parablock predict`: what is written, what is told, and data that does not quite fit the model."""
 
 import io
+import os
 import sys
 
 import numpy as np
@@ -34,6 +35,12 @@ def test_standard_output_has_nothing_but_predictions(parablock, covtype, files, 
     assert [int(line) for line in done.out.splitlines()] == library.load(model_file).predict(covtype.X_test).tolist()
     assert done.err.startswith("Accuracy = ")
     assert parablock("predict", model_file, files.test, "-q").err == ""
+
+
+def test_a_device_is_written_to(parablock, files, model_file):
+    done = parablock("predict", model_file, files.test, "-o", os.devnull)
+    assert done.status == 0
+    assert done.out.startswith("Accuracy = ")
 
 
 def test_scores(parablock, covtype, files, model_file):

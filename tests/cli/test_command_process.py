@@ -85,7 +85,7 @@ def test_signals_while_data_is_read(tmp_path, number, status):
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == status
-    assert err == ("parablock: interrupted; nothing was written\n" if number == signal.SIGINT else "")
+    assert err == ("parablock: interrupted; no unfinished file is left\n" if number == signal.SIGINT else "")
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
 

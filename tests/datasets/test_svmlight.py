@@ -98,9 +98,11 @@ def test_the_ending_says_how_to_compress(ending, opener, tmp_path):
         assert file.read() == b"1 1:1.0\n0 2:1.0\n"
 
 
-def test_a_damaged_archive_says_so(tmp_path):
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"])
+@pytest.mark.parametrize("damage", [lambda content: content[:-20], lambda content: content[:12] + b"x" * 50])
+def test_a_damaged_archive_says_so(pack, damage, tmp_path):
     path = tmp_path / "data.gz"
-    path.write_bytes(gzip.compress(b"1 1:2\n" * 10_000)[:-20])
+    path.write_bytes(damage(pack(b"1 1:2\n" * 10_000)))
     with pytest.raises(DataError, match=r"data\.gz: the compressed file is damaged or incomplete"):
         read_svmlight(path)
 
@@ -209,6 +211,21 @@ def test_labels_that_cannot_be_written(y, complaint, tmp_path):
     with pytest.raises(DataError, match=complaint):
         write_svmlight(tmp_path / "file", np.eye(2), y)
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_are_not_finite_are_not_written(tmp_path):
+    with pytest.raises(DataError, match="row 2 has a feature that is not"):
+        write_svmlight(tmp_path / "file", np.array([[1.0, 2.0], [0.0, np.nan], [np.inf, 0.0]]), [1, 2, 3])
+    with pytest.raises(DataError, match="finite numbers as labels"):
+        write_svmlight(tmp_path / "file", np.eye(2), [1, np.inf])
+    assert not list(tmp_path.iterdir())
+
+
+def test_entries_that_are_there_twice_are_added_up():
+    X = sp.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    file = io.BytesIO()
+    write_svmlight(file, X, [1])
+    assert file.getvalue() == b"1 1:2.0 2:4.0\n"
 
 
 def test_a_failure_leaves_the_old_file(tmp_path):

@@ -52,7 +52,7 @@ def guarded(work: Callable[[], int], show_traceback: bool, ranks: bool = False) 
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else FAILED
     except KeyboardInterrupt:
-        say("parablock: interrupted; nothing was written")
+        say("parablock: interrupted; no unfinished file is left")
         return INTERRUPTED
     except BrokenPipeError:
         _forget_output()

@@ -30,7 +30,8 @@ def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str
     """Train, with the callbacks that the options ask for."""
     from parablock.callbacks import EarlyStopping, JSONLog, ProgressBar, TimeLimit
 
-    X, y, callbacks, stopping = data.X, data.y, [], None
+    X, y, stopping = data.X, data.y, None
+    callbacks: list[Any] = []
     if options.early_stopping:
         X, X_valid, y, y_valid = _held_out(model, data, options)
         stopping = EarlyStopping(X_valid, y_valid, patience=options.patience)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.datasets.errors import DataError
-from parablock.datasets.streams import STANDARD_INPUT, name_of, reading
+from parablock.datasets.streams import STANDARD_INPUT, name_of, whole_content
 from parablock.datasets.tables import as_labels
 
 _CSR = {"data", "indices", "indptr", "shape", "format"}
@@ -67,8 +67,7 @@ def read_labels(source: Any) -> np.ndarray:
         if labels.ndim != 1:
             raise DataError(f"{name}: labels must have one dimension; these have the shape {labels.shape}")
         return labels
-    with reading(source) as file:
-        lines = [line.strip() for line in file.read().splitlines()]
+    lines = [line.strip() for line in whole_content(source).splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     if not all(lines):
@@ -81,7 +80,8 @@ def _opened(source: Any, mapped: bool) -> Any:
     try:
         if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
             return np.load(source, mmap_mode="r" if mapped else None, allow_pickle=False)
-        with reading(source) as file:
-            return np.load(io.BytesIO(file.read()), allow_pickle=False)
+        return np.load(io.BytesIO(whole_content(source)), allow_pickle=False)
+    except DataError:
+        raise
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{name}: it is no file of NumPy's that can be read ({error})") from error

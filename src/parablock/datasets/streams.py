@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from parablock.datasets.errors import DataError
 
@@ -20,7 +20,7 @@ STANDARD_INPUT = "-"
 _CHUNK = 16 << 20  # bytes: much larger than a line, small beside the data of a file that takes long to read
 _MARKS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _ENDINGS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+_DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 def name_of(source: Any) -> str:
@@ -55,6 +55,8 @@ def whole_lines(file: BinaryIO, name: str, chunk: int = _CHUNK) -> Iterator[byte
         try:
             piece = file.read(chunk)
         except _DAMAGED as error:
+            if getattr(error, "errno", None) is not None:  # the system's, and about no content
+                raise
             raise DataError(f"{name}: the compressed file is damaged or incomplete ({error})") from error
         if not piece:
             break
@@ -66,6 +68,12 @@ def whole_lines(file: BinaryIO, name: str, chunk: int = _CHUNK) -> Iterator[byte
             rest += piece
     if rest:
         yield rest
+
+
+def whole_content(source: Any) -> bytes:
+    """All that there is to read."""
+    with reading(source) as file:
+        return b"".join(whole_lines(file, name_of(source)))
 
 
 def without_compression(name: str) -> str:
@@ -101,8 +109,3 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             beside.unlink()
         raise
-
-
-def text_over(file: BinaryIO) -> IO[str]:
-    """A binary stream as one of UTF-8 text that does not close it."""
-    return io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)

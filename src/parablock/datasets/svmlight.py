@@ -151,6 +151,8 @@ def write_svmlight(target: Any, X: Any, y: Any, *, zero_based: bool = False) -> 
             f"LIBSVM's text has one number as label of each row; got labels of type {y.dtype} and shape {y.shape} for "
             f"{X.shape[0]} rows"
         )
+    if not np.all(np.isfinite(y)):
+        raise DataError("LIBSVM's text has finite numbers as labels; some of these are not")
     if isinstance(target, (str, os.PathLike)):
         with replacing(target) as file:
             _write(file, X, y, zero_based)
@@ -162,7 +164,10 @@ def _write(file: Any, X: Any, y: np.ndarray, zero_based: bool) -> None:
     labels = _decimals(y)
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         rows = sp.csr_matrix(X[start : start + _ROWS_AT_ONCE])
-        rows.sort_indices()
+        rows.sum_duplicates()
+        if not np.all(np.isfinite(rows.data)):
+            row = start + int(np.searchsorted(rows.indptr, np.argmin(np.isfinite(rows.data)), side="right"))
+            raise DataError(f"LIBSVM's text has finite numbers only; row {row} has a feature that is not")
         ends, values = rows.indptr.tolist(), _decimals(rows.data)
         columns = (rows.indices.astype(np.int64) + (not zero_based)).tolist()
         entries = [f"{column}:{value}" for column, value in zip(columns, values)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
-from parablock.datasets.streams import STANDARD_INPUT, name_of, reading
+from parablock.datasets.streams import STANDARD_INPUT, name_of, whole_content
 
 
 def read_parquet(
@@ -62,8 +62,7 @@ def read_parquet(
         if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
             table = pq.read_table(source)
         else:
-            with reading(source) as file:
-                table = pq.read_table(io.BytesIO(file.read()))
+            table = pq.read_table(io.BytesIO(whole_content(source)))
     except pa.ArrowInvalid as error:
         raise DataError(f"{name}: it is no Parquet file that can be read ({str(error).splitlines()[0]})") from error
     if not table.num_rows:

@@ -51,6 +51,12 @@ class Engine(ABC):
     ----------
     shelf : Shelf or None
         Where this machine keeps the newest snapshot of a run in memory, if it does.
+
+    Examples
+    --------
+    >>> from parablock.engines import DaskEngine, Engine, LocalEngine, MPIEngine
+    >>> all(issubclass(engine, Engine) for engine in (LocalEngine, MPIEngine, DaskEngine))
+    True
     """
 
     shelf: Shelf | None = None

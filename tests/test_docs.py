@@ -3,12 +3,14 @@
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -106,12 +108,16 @@ def test_code_of_pages_runs(page, tmp_path, monkeypatch):
 
 
 def run_commands(script):
-    """Those lines of a shell script that call parablock, each as it would run in a shell."""
+    """What those lines of a shell script print that call parablock."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(parablock.__file__).parents[1])}
+    printed = {}
     for line in script.splitlines():
         if line.startswith("parablock "):
             command = f'"{sys.executable}" -m {line}'
-            done = subprocess.run(command, shell=True, capture_output=True, text=True)
+            done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
+            printed[line.split()[1]] = done.stdout
+    return printed
 
 
 def test_start_shows_what_the_commands_print(tmp_path, monkeypatch):
@@ -124,11 +130,7 @@ def test_start_shows_what_the_commands_print(tmp_path, monkeypatch):
         for marker in ("flowers.csv", "parablock train", "setosa\nversicolor")
     )
     exec(data, {})
-    train, predict = (line for line in shell.splitlines() if line.split()[1] in ("train", "predict"))
-    printed = ""
-    for line in (train, predict):
-        printed = subprocess.check_output(f'"{sys.executable}" -m {line}', shell=True, text=True)
-    assert printed == expected
+    assert run_commands(shell)["predict"] == expected
 
 
 def test_readme_shows_the_quickstart():
@@ -136,9 +138,7 @@ def test_readme_shows_the_quickstart():
     assert blocks(README)[0].code.strip() in program
 
 
-@pytest.mark.parametrize(
-    "page", [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *PAGES], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [README, REPOSITORY / "CHANGELOG.md", *PAGES], ids=lambda page: page.stem)
 def test_links_lead_somewhere_in_the_repository(page):
     missing = []
     for target in links(page):
@@ -227,7 +227,7 @@ def test_the_reference_has_every_public_name(site):
 
     with open(site / "objects.inv", "rb") as file:
         inventory = InventoryFile.load(file, "", lambda base, uri: uri)
-    documented = {name for kind, entries in inventory.data.items() if kind.startswith("py:") for name in entries}
+    documented = {name for kind, entries in inventory.items() if kind.startswith("py:") for name in entries}
     # A name may be documented where it comes from: parablock.Loss as parablock.losses.Loss.
     places = {(name.rpartition(".")[2], id(thing_of(name))) for name in public_names() if name in documented}
     missing = [name for name in public_names() if (name.rpartition(".")[2], id(thing_of(name))) not in places]

@@ -235,6 +235,19 @@ def solve(
     -------
     Trained
         ``trained.solution.state`` holds the coefficients, and in its ``measures`` intercept and duality gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import solve
+    >>> from parablock.kernels import RBF
+    >>> from parablock.losses import Hinge
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> trained = solve(X, np.array([-1.0, -1.0, 1.0, 1.0]), Hinge(), RBF(1.0), C=10.0)
+    >>> trained.solution.reason
+    'converged'
+    >>> trained.solution.state.coef.round(3)
+    array([[-0.554, -1.276,  1.276,  0.554]])
     """
     problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))

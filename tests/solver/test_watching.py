@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from parablock import KernelLogisticRegression, KernelSVC, KernelSVR
+from parablock.devices.cpu import CpuDevice
 from parablock.solver import watching
 
 SETTINGS = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
@@ -125,7 +126,8 @@ def test_a_warm_start_watches_everyone(moons):
 
 @pytest.mark.parametrize("growth", [2, 4])
 def test_a_sampled_start_grows_by_rows_that_want_to_move(monkeypatch, growth):
-    """A wide kernel starts from a sample of the rows."""
+    """A wide kernel starts from a sample of the rows; here on a device that computes columns again and again."""
+    monkeypatch.setattr(CpuDevice, "keeps_columns", False)
     X, y = make_moons(4000, noise=0.25, random_state=0)
     settings = {"C": 1.0, "gamma": 0.5, "tol": 1e-4, "n_blocks": 100, "random_state": 0}
     monkeypatch.setattr(watching, "SAMPLE_GROWTH", growth)

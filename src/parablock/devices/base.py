@@ -153,12 +153,15 @@ class Device(ABC):
         Of the CPU, that this process may use.
     largest_block : int or None
         Rows of a block beyond which the device would cut it into smaller ones.
+    keeps_columns : bool
+        Whether `column_dot` computes a column again only where there was no room to keep it.
     """
 
     name: str
     kernel_evaluations: int = 0
     n_threads: int = 1
     largest_block: int | None = None
+    keeps_columns: bool = True
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:

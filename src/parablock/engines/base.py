@@ -53,6 +53,12 @@ class Engine(ABC):
         Where this machine keeps the newest snapshot of a run in memory, if it does.
     elsewhere : bool
         Whether other machines run the fit.
+
+    Examples
+    --------
+    >>> from parablock.engines import DaskEngine, Engine, LocalEngine, MPIEngine
+    >>> all(issubclass(engine, Engine) for engine in (LocalEngine, MPIEngine, DaskEngine))
+    True
     """
 
     shelf: Shelf | None = None

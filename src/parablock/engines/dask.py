@@ -50,6 +50,15 @@ class DaskEngine(Engine):
     ----------
     client : dask.distributed.Client, optional
         The one that was started last by default.
+
+    Examples
+    --------
+    With the workers of the client that was started last; ``DaskEngine(client)`` names another one:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import DaskEngine
+    >>> KernelSVC(C=32, gamma=32, engine=DaskEngine()).engine
+    DaskEngine()
     """
 
     elsewhere = True

@@ -16,7 +16,15 @@ from parablock.problem import Problem
 
 
 class LocalEngine(Engine):
-    """This machine alone."""
+    """This machine alone.
+
+    Examples
+    --------
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import LocalEngine
+    >>> KernelSVC(engine=LocalEngine()).fit([[0.0], [1.0]], [0, 1]).predict([[0.2]])  # the same as engine="local"
+    array([0])
+    """
 
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> LocalCrew:
         return LocalCrew(device, kernel, device.samples(X, kernel, centre))

@@ -23,6 +23,16 @@ class MPIEngine(RankEngine):
         Whether every rank passes all rows to `fit`, or rows of its own. "auto" compares what they pass.
     exchange : {"auto", "gather", "reduce"}
         How everyone gets to know `K d`; see `parablock.engines.ranks`.
+
+    Examples
+    --------
+    In a program that ``mpiexec`` starts, where every rank calls `fit` with rows of its own:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import MPIEngine
+    >>> model = KernelSVC(C=32, gamma=32, engine=MPIEngine(data="sharded"))
+    >>> model.engine.data
+    'sharded'
     """
 
     def __init__(self, comm: Any = None, data: str = "auto", exchange: str = "auto") -> None:

@@ -43,6 +43,17 @@ class Partition:
     kernel_mass_inside : float
         Estimated share of the kernel's squared mass that lies inside the blocks,
         ``sum K_ij^2 over pairs in one block / sum K_ij^2 over all pairs``: 1 minus the paper's relative error.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from parablock import KernelSVC
+    >>> X, y = make_blobs(200, centers=4, random_state=0)
+    >>> partition = KernelSVC(n_blocks=4, random_state=0).fit(X, y % 2).partition_
+    >>> partition.sizes
+    array([50, 50, 50, 50])
+    >>> partition.labels.shape
+    (200,)
     """
 
     method: str
@@ -81,7 +92,19 @@ class Partition:
 
 
 class Centres(ABC):
-    """A partition's blocks as seen by a row that has none yet."""
+    """A partition's blocks as seen by a row that has none yet.
+
+    Local prediction asks it for the block of every new row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from parablock import KernelSVC
+    >>> from parablock.partition import Centres
+    >>> X, y = make_blobs(200, centers=4, random_state=0)
+    >>> isinstance(KernelSVC(n_blocks=4, random_state=0).fit(X, y % 2).partition_.centres, Centres)
+    True
+    """
 
     @abstractmethod
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -124,7 +147,26 @@ class JoinedCentres(Centres):
 
 
 class Partitioner(ABC):
-    """A way to make partitions."""
+    """A way to make partitions.
+
+    One of your own has the method `blocks`, and is passed to an estimator as ``partition``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelSVC
+    >>> from parablock.partition import Partitioner
+    >>> class ByFirstFeature(Partitioner):
+    ...     method = "first feature"
+    ...
+    ...     def blocks(self, device, kernel, samples, n_blocks, rng):
+    ...         order = np.argsort(samples.features()[:, 0])
+    ...         return [np.sort(part) for part in np.array_split(order, n_blocks)], None
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = KernelSVC(partition=ByFirstFeature(), n_blocks=4).fit(X, X[:, 0] > 0)
+    >>> model.partition_.method, model.partition_.sizes
+    ('first feature', array([25, 25, 25, 25]))
+    """
 
     method: str
 

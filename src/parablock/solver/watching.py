@@ -33,7 +33,8 @@ NEAR, ENOUGH = 0.25, 0.2
 # left to rest have missed little.
 EARLY, SLOWLY = 0.5, 0.02
 # A sample from which training starts is watched alone until then, if it is no more than this share of the rows. It
-# grows by this factor, to all rows if that suffices, otherwise by some that are no farther from moving than this share.
+# grows to all rows, or where columns are computed again and again by this factor, by rows that are no farther from
+# moving than this share.
 # A wide kernel moves the decisions of all rows, so these are looked at again after so many iterations, then twice as
 # many, and so on.
 SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR, _PATIENCE = 0.3, 4, 0.1, 8
@@ -92,7 +93,7 @@ class Lookout:
     def look(self, whole: Part, part: Part, state: State, tol: float, rng: np.random.Generator) -> tuple[Part, State]:
         """What to watch from now on: all rows, if none of them wants to move."""
         self._looked = state.iteration
-        if self.stage == "sample" and whole.problem.n <= SAMPLE_GROWTH * part.problem.n:
+        if self.stage == "sample" and _may_wake_everyone(whole, part):
             self.stage = "late"
             return wake_everyone(whole, part, state)
         everyone = state_of_all(whole, part, state)
@@ -116,6 +117,11 @@ class Lookout:
     def remember(self, memory: dict[str, Any]) -> None:
         self.spread, self.stage = memory["spread"], memory["stage"]
         self._looked, self._patience = memory["looked"], memory["patience"]
+
+
+def _may_wake_everyone(whole: Part, part: Part) -> bool:
+    """Whether a sample grows to all rows at once: where that is not much, or costs but longer columns."""
+    return whole.crew.device.keeps_columns or whole.problem.n <= SAMPLE_GROWTH * part.problem.n
 
 
 def _has_got_slow(history: Sequence[Record]) -> bool:

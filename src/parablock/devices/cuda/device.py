@@ -38,6 +38,7 @@ _GIGABYTE = 1 << 30
 class CudaDevice(Device):
     name = "cuda"
     largest_block = LARGEST_BLOCK
+    keeps_columns = False
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
         self.device = _card(place)

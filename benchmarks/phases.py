@@ -22,6 +22,7 @@ import numpy as np
 import parablock.solver.iteration as iteration
 import parablock.solver.pbm as pbm
 import parablock.solver.schedule as schedule
+import parablock.solver.watching as watching
 from benchmarks.cases import CASES
 from benchmarks.running import markdown_table
 from benchmarks.scaling import memory_of_a_rank
@@ -72,7 +73,12 @@ def watch(phases: Phases, device: type) -> None:
         phases.time(crew, "partition", "ordered", "regroup", "restricted", "solve", "product", "decision", "counts")
     phases.time(MPITalk, "share_array", "agree", told_by_place=True)
     phases.time(Problem, "measure", "take")
-    phases.time(pbm, "leave_to_rest", "wake", "state_of_all", "advance")
+    if device.name == "cuda":  # type: ignore[attr-defined]
+        from parablock.devices.cuda.problem import CardProblem
+
+        phases.time(CardProblem, "measure")
+    phases.time(pbm, "leave_to_rest", "advance")
+    phases.time(watching, "state_of_all", "wake", "wake_some", "wake_everyone")
     phases.time(iteration, "exact_step", "armijo_step", "plane_step")
     phases.time(schedule, "bridge_rows", "sampled_rows")
 

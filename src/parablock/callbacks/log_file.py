@@ -22,7 +22,20 @@ _NEEDED = ("iteration", "seconds", "objective", "duality_gap", "violation")
 
 
 class LogError(ValueError):
-    """A log that cannot be read; the message says why."""
+    """A log that cannot be read; the message says why.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from parablock.callbacks import LogError, read_log
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.jsonl")
+    >>> _ = open(path, "w").write("no log")
+    >>> try:
+    ...     read_log(path)
+    ... except LogError:
+    ...     print("not a log of parablock")
+    not a log of parablock
+    """
 
 
 @dataclass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,9 @@ class CudaDevice(Device):
 
     @contextmanager
     def session(self) -> Iterator[CudaDevice]:
-        yield self
+        # Triton launches on the current card, which need not be this one where there are several.
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
+            yield self
 
     def near(self, problem: Problem) -> CardProblem:
         return CardProblem.of(problem, self.device)

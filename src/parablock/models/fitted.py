@@ -18,6 +18,7 @@ from parablock.models.layout import Layout
 from parablock.monitor.history import Record
 from parablock.partition import Partition
 from parablock.prediction import GlobalModel
+from parablock.solver.pbm import REASONS
 
 _FRACTIONS = ("dual_objective_", "duality_gap_", "violation_")
 _COUNTS = ("n_iter_", "kernel_evaluations_")
@@ -39,6 +40,7 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
         "certificate": {
             **{name: int(getattr(estimator, name)) for name in _COUNTS},
             **{name: float(getattr(estimator, name)) for name in _FRACTIONS},
+            "stop_reason_": estimator.stop_reason_,
         },
         "history": {"columns": [field.name for field in fields(Record)], "kinds": _kinds(estimator.history_)},
         "partition": {
@@ -101,6 +103,7 @@ def fitted_from_json(told: Fields, tensors: Tensors, is_classifier: bool) -> dic
     certificate = told.fields("certificate")
     attributes |= {name: certificate.integer(name) for name in _COUNTS}
     attributes |= {name: certificate.number(name) for name in _FRACTIONS}
+    attributes["stop_reason_"] = certificate.text("stop_reason_", REASONS, "reason for stopping")
     certificate.done()
     attributes["history_"] = _records(told.fields("history"), tensors)
     return attributes

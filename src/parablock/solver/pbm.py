@@ -33,7 +33,7 @@ from parablock.solver.state import State
 from parablock.solver.watching import Lookout, Part, leave_to_rest, state_of_all
 
 logger = logging.getLogger("parablock")
-CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED, STOPPED = (
+REASONS = CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED, STOPPED = (
     "converged",
     "out of iterations",
     "stalled",

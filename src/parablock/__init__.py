@@ -12,6 +12,7 @@ from parablock.estimators import (
 from parablock.losses import Loss
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.planning import plan
+from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
@@ -25,11 +26,14 @@ __all__ = [
     "CheckpointError",
     "KernelClassifier",
     "KernelLogisticRegression",
+    "KernelLogisticRegressionCV",
     "KernelQuantileRegressor",
     "KernelRegressor",
     "KernelRidge",
     "KernelSVC",
+    "KernelSVCCV",
     "KernelSVR",
+    "KernelSVRCV",
     "Loss",
     "__version__",
     "plan",

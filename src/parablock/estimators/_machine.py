@@ -86,6 +86,8 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         "random_state": ["random_state"],
     }
 
+    _train = staticmethod(train)  # `path` puts one in its place that shares kernel values with other fits
+
     @abstractmethod
     def _make_loss(self) -> Loss:
         """The loss to minimise."""
@@ -126,9 +128,18 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             self.__dict__.update(fitted)
         return self
 
-    @abstractmethod
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on this machine, or as one of those that all do the same."""
+        X, y, sample_weight = self._checked(X, y, sample_weight)
+        self._fit(X, *self._outputs(y, sample_weight), sample_weight)
+
+    @abstractmethod
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """X and y checked."""
+
+    @abstractmethod
+    def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights, without C, of shape (n_outputs, n)."""
 
     def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
         """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in."""
@@ -174,13 +185,13 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             )
         return weight
 
-    def _checked(self, sample_weight: Any, check: Callable[[], Any]) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """X, y and weights of all machines, where each has checked its own."""
         engine = make_engine(self.engine)
 
         def own() -> tuple[Any, np.ndarray, np.ndarray]:
-            X, y = check()
-            return X, y, self._check_weight(X, sample_weight)
+            rows, labels = self._check_rows(X, y)
+            return rows, labels, self._check_weight(rows, sample_weight)
 
         X, y, weight = engine.gather(*engine.checked(own))
         if not np.any(weight > 0):
@@ -211,10 +222,42 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
-        trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
+        trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
         self._keep(X, rows, trained)
         self._warn(trained.solution)
+
+    @classmethod
+    def path(cls, X: Any, y: Any, Cs: Any = 5, *, sample_weight: Any = None, **parameters: Any) -> list[Any]:
+        """Train a model for each of several C, each from the solution before, with common kernel values.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As `fit` takes them.
+        Cs : int or array of float, default=5
+            Values of C; or how many, from 1/4 on, each four times the one before.
+        **parameters
+            All others of the estimator.
+
+        Returns
+        -------
+        list of fitted estimators
+            In the order of `Cs`, whatever it is; trained from the smallest on. Seconds and kernel evaluations in their
+            histories count from the start of the path.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from parablock import KernelSVC
+        >>> X, y = make_moons(500, noise=0.1, random_state=0)
+        >>> models = KernelSVC.path(X, y, Cs=[0.1, 1, 10], gamma=2)
+        >>> [model.C for model in models]
+        [0.1, 1.0, 10.0]
+        """
+        from parablock.selection.path import fitted_path  # is built on the estimators
+
+        return fitted_path(cls, X, y, Cs, sample_weight, parameters)
 
     def _start(self, n: int, n_outputs: int) -> np.ndarray | None:
         """The last fit's coefficients, where there is one to start from."""

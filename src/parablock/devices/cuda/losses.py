@@ -58,7 +58,7 @@ def spec_of_loss(loss: Loss) -> LossSpec:
 def bounds(target, weight, parameter, LOSS: tl.constexpr):
     """Lower and upper bound; all arguments float64."""
     zero = weight - weight
-    infinite = tl.where(weight > 0.0, zero + float("inf"), zero)
+    infinite = zero + float("inf")
     if LOSS == SQUARED_HINGE:
         lower, upper = tl.where(target > 0.0, zero, -infinite), tl.where(target > 0.0, infinite, zero)
     elif LOSS == EPSILON_INSENSITIVE:
@@ -77,7 +77,6 @@ def slopes(coef, target, weight, parameter, LOSS: tl.constexpr):
     """Left and right derivative and curvature of the dual term; all arguments float64."""
     lower, upper = bounds(target, weight, parameter, LOSS)
     curvature = weight - weight
-    weight = tl.where(weight > 0.0, weight, 1.0)  # of who takes no part only the bounds count
     if LOSS == EPSILON_INSENSITIVE:
         left = tl.where(coef > 0.0, parameter, -parameter) - target
         right = tl.where(coef >= 0.0, parameter, -parameter) - target

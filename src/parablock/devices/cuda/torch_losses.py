@@ -38,7 +38,7 @@ def dual(loss: LossSpec, coef: Tensor, target: Tensor, weight: Tensor) -> Tensor
         return terms[0] + terms[1]
     value = -target * coef
     if loss.number in _SQUARED:
-        value += coef * coef / (4.0 * torch.where(weight > 0, weight, 1.0))
+        value += coef * coef / (4.0 * weight)
     if loss.number == EPSILON_INSENSITIVE.value:
         value += loss.parameter * coef.abs()
     return value
@@ -63,13 +63,12 @@ def primal(loss: LossSpec, prediction: Tensor, target: Tensor, weight: Tensor) -
 def bounds(loss: LossSpec, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Lower and upper bound of every sample."""
     zero = torch.zeros_like(target * weight)
-    infinite = torch.where(zero + weight > 0, math.inf, zero)
     if loss.number == SQUARED_HINGE.value:
-        return torch.where(target > 0, zero, -infinite), torch.where(target > 0, infinite, zero)
+        return torch.where(target > 0, zero, -math.inf), torch.where(target > 0, math.inf, zero)
     if loss.number == EPSILON_INSENSITIVE.value:
         return zero - weight, zero + weight
     if loss.number == SQUARED_ERROR.value:
-        return -infinite, infinite
+        return zero - math.inf, zero + math.inf
     if loss.number == QUANTILE.value:
         return zero + weight * (loss.parameter - 1.0), zero + weight * loss.parameter
     return torch.minimum(target * weight, zero), torch.maximum(target * weight, zero)
@@ -79,7 +78,6 @@ def slopes(loss: LossSpec, coef: Tensor, target: Tensor, weight: Tensor) -> tupl
     """Left and right derivative of g at every coefficient, infinite at its bounds, and the curvature."""
     lower, upper = bounds(loss, target, weight)
     curvature = torch.zeros_like(coef)
-    weight = torch.where(weight > 0, weight, 1.0)  # of who takes no part only the bounds count
     if loss.number == EPSILON_INSENSITIVE.value:
         above, below = loss.parameter - target, -loss.parameter - target  # of the kink
         left, right = torch.where(coef > 0.0, above, below), torch.where(coef >= 0.0, above, below)

@@ -23,7 +23,9 @@ class GridDisplay:
         Ascending.
     gammas : ndarray or None
         Ascending; None where there is but one.
-    name : str
+    best : pair of int or None, default=None
+        Row and column of the score to mark.
+    name : str, default="score"
         Of the score.
 
     Attributes
@@ -45,9 +47,17 @@ class GridDisplay:
     """
 
     def __init__(
-        self, scores: np.ndarray, spreads: np.ndarray, Cs: np.ndarray, gammas: np.ndarray | None, *, name: str = "score"
+        self,
+        scores: np.ndarray,
+        spreads: np.ndarray,
+        Cs: np.ndarray,
+        gammas: np.ndarray | None,
+        *,
+        best: tuple[int, int] | None = None,
+        name: str = "score",
     ) -> None:
-        self.scores, self.spreads, self.Cs, self.gammas, self.name = scores, spreads, Cs, gammas, name
+        self.scores, self.spreads, self.Cs, self.gammas = scores, spreads, Cs, gammas
+        self.best, self.name = best, name
 
     @classmethod
     def from_estimator(
@@ -88,7 +98,9 @@ class GridDisplay:
             gammas, rows = np.unique(_numbers(results["param_gamma"]), return_inverse=True)
         scores, spreads = np.full((2, len(gammas), len(Cs)), np.nan)
         scores[rows, columns], spreads[rows, columns] = results[f"mean_test_{score}"], results[f"std_test_{score}"]
-        made = cls(scores, spreads, Cs, gammas if len(gammas) > 1 else None, name=score)
+        first = int(results[f"rank_test_{score}"].argmin())
+        best = None if np.isnan(scores).all() else (int(rows[first]), int(columns[first]))
+        made = cls(scores, spreads, Cs, gammas if len(gammas) > 1 else None, best=best, name=score)
         return made.plot(ax, cmap=cmap, format=format)
 
     def plot(self, ax: Any = None, *, cmap: str = "viridis", format: str = ".3f") -> GridDisplay:
@@ -133,16 +145,16 @@ class GridDisplay:
                 light = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
                 colour = "black" if light else "white"
                 ax.text(column, row, f"{score:{format}}", ha="center", va="center", color=colour, fontsize="small")
-        if not np.all(np.isnan(self.scores)):
-            row, column = np.unravel_index(np.nanargmax(self.scores), self.scores.shape)
+        if self.best is not None:
+            row, column = self.best
             ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="crimson", linewidth=2.5))
 
     def _curve(self, format: str) -> None:
         scores, spreads = self.scores[0], self.spreads[0]
         self.ax_.errorbar(self.Cs, scores, spreads, marker="o", capsize=3)
         self.ax_.set(xscale="log", xlabel="C", ylabel=f"mean {self.name}")
-        if not np.all(np.isnan(scores)):
-            best = int(np.nanargmax(scores))
+        if self.best is not None:
+            best = self.best[1]
             self.ax_.plot(self.Cs[best], scores[best], "o", color="crimson", label=f"best: {scores[best]:{format}}")
             self.ax_.legend()
 

@@ -1,9 +1,9 @@
 """All folds as outputs of one problem.
 
 A fold's training rows have their weights, and the rows that it holds out have weight zero: their box is a point, so
-that they take no part. The folds are thus several outputs over one kernel matrix, like several classes, and share blocks
-and kernel values. And `decision = K coef`, which training keeps up to date for all rows, is the prediction of the rows
-that were held out.
+that they take no part. The folds are thus several outputs over one kernel matrix, like several classes, and share
+blocks and kernel values. And `decision = K coef`, which training keeps up to date for all rows, is the prediction of
+the rows that were held out.
 """
 
 from __future__ import annotations

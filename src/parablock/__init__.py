@@ -13,6 +13,7 @@ from parablock.losses import Loss
 from parablock.models import load, save
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.planning import plan
+from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
@@ -26,11 +27,14 @@ __all__ = [
     "CheckpointError",
     "KernelClassifier",
     "KernelLogisticRegression",
+    "KernelLogisticRegressionCV",
     "KernelQuantileRegressor",
     "KernelRegressor",
     "KernelRidge",
     "KernelSVC",
+    "KernelSVCCV",
     "KernelSVR",
+    "KernelSVRCV",
     "Loss",
     "__version__",
     "load",

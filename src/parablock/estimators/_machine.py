@@ -83,6 +83,8 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         "random_state": ["random_state"],
     }
 
+    _train = staticmethod(train)  # `path` puts one in its place that shares kernel values with other fits
+
     @abstractmethod
     def _make_loss(self) -> Loss:
         """The loss to minimise."""
@@ -128,9 +130,18 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         fit_watched(self, engine, X, y, sample_weight, fit)
         return self
 
-    @abstractmethod
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on this machine, or as one of those that all do the same."""
+        X, y, sample_weight = self._checked(X, y, sample_weight)
+        self._fit(X, *self._outputs(y, sample_weight), sample_weight)
+
+    @abstractmethod
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """X and y checked."""
+
+    @abstractmethod
+    def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights, without C, of shape (n_outputs, n)."""
 
     def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
         """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in, or as rows
@@ -184,13 +195,13 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
             )
         return weight
 
-    def _checked(self, sample_weight: Any, check: Callable[[], Any]) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """X, y and weights of all machines, where each has checked its own."""
         engine = make_engine(self.engine)
 
         def own() -> tuple[Any, np.ndarray, np.ndarray]:
-            X, y = check()
-            return X, y, self._check_weight(X, sample_weight)
+            rows, labels = self._check_rows(X, y)
+            return rows, labels, self._check_weight(rows, sample_weight)
 
         X, y, weight = engine.gather(*engine.checked(own))
         if not np.any(weight > 0):
@@ -224,7 +235,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         watch = watch_of(self)
         if watch is not None:
             watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, trained))
-        trained = train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
+        trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
         if watch is not None:
             trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
@@ -237,6 +248,38 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         model._n_rows, model._dtype, model._sparse = n, X.dtype, sparse
         model._keep(X, rows, trained)
         return fitted_attributes(model)
+
+    @classmethod
+    def path(cls, X: Any, y: Any, Cs: Any = 5, *, sample_weight: Any = None, **parameters: Any) -> list[Any]:
+        """Train a model for each of several C, each from the solution before, with common kernel values.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As `fit` takes them.
+        Cs : int or array of float, default=5
+            Values of C; or how many, from 1/4 on, each four times the one before.
+        **parameters
+            All others of the estimator.
+
+        Returns
+        -------
+        list of fitted estimators
+            In the order of `Cs`, whatever it is; trained from the smallest on. Seconds and kernel evaluations in their
+            histories count from the start of the path.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from parablock import KernelSVC
+        >>> X, y = make_moons(500, noise=0.1, random_state=0)
+        >>> models = KernelSVC.path(X, y, Cs=[0.1, 1, 10], gamma=2)
+        >>> [model.C for model in models]
+        [0.1, 1.0, 10.0]
+        """
+        from parablock.selection.path import fitted_path  # is built on the estimators
+
+        return fitted_path(cls, X, y, Cs, sample_weight, parameters)
 
     def _start(self, n: int, n_outputs: int) -> np.ndarray | None:
         """The last fit's coefficients, where there is one to start from."""

@@ -38,14 +38,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        X, y = self._check_samples(X, y)
+        check_classification_targets(y)
+        return X, y
 
-        def labelled() -> Any:
-            checked = self._check_samples(X, y)
-            check_classification_targets(checked[1])
-            return checked
-
-        X, y, sample_weight = self._checked(sample_weight, labelled)
+    def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.classes_, labels = np.unique(y, return_inverse=True)
         present = np.unique(labels[sample_weight > 0])
         if len(present) < 2:
@@ -57,7 +55,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if len(self.classes_) == 2:
             target = target[1:]
         weight = sample_weight * self._class_weights(y, labels, sample_weight)[labels]
-        self._fit(X, target, np.broadcast_to(weight, target.shape), sample_weight)
+        return target, np.broadcast_to(weight, target.shape)
 
     def _class_weights(self, y: np.ndarray, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if self.class_weight == "balanced":

@@ -35,13 +35,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         tags.target_tags.single_output = True
         return tags
 
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y, sample_weight = self._checked(
-            sample_weight, lambda: self._check_samples(X, y, multi_output=True, y_numeric=True)
-        )
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        return self._check_samples(X, y, multi_output=True, y_numeric=True)
+
+    def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self._single_target = y.ndim == 1
         target = np.atleast_2d(np.asarray(y, dtype=np.float64).T)
-        self._fit(X, target, np.broadcast_to(sample_weight, target.shape), sample_weight)
+        return target, np.broadcast_to(sample_weight, target.shape)
 
     @for_every_row
     def predict(self, X: Any) -> np.ndarray:

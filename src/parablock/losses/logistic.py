@@ -50,6 +50,8 @@ class Logistic(Loss):
 
     @staticmethod
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
+        if weight == 0.0:
+            return -math.inf, math.inf, 0.0
         inside = max(coef * target, 1e-12 * weight)
         outside = max(weight - coef * target, 1e-12 * weight)
         slope = target * math.log(inside / outside)

@@ -24,7 +24,7 @@ class SquaredError(Loss):
 
     @staticmethod
     def dual(coef: float, target: float, weight: float, parameter: float) -> float:
-        return -target * coef + coef * coef / (4.0 * weight)
+        return -target * coef + coef * coef / (4.0 * weight) if weight > 0.0 else 0.0
 
     @staticmethod
     def primal(prediction: float, target: float, weight: float, parameter: float) -> float:
@@ -32,9 +32,11 @@ class SquaredError(Loss):
 
     @staticmethod
     def bounds(target: float, weight: float, parameter: float) -> tuple[float, float]:
-        return -math.inf, math.inf
+        return (-math.inf, math.inf) if weight > 0.0 else (0.0, 0.0)
 
     @staticmethod
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
+        if weight == 0.0:
+            return -math.inf, math.inf, 0.0
         slope = -target + coef / (2.0 * weight)
         return slope, slope, 1.0 / (2.0 * weight)

@@ -28,7 +28,7 @@ class SquaredHinge(Loss):
 
     @staticmethod
     def dual(coef: float, target: float, weight: float, parameter: float) -> float:
-        return -target * coef + coef * coef / (4.0 * weight)
+        return -target * coef + coef * coef / (4.0 * weight) if weight > 0.0 else 0.0
 
     @staticmethod
     def primal(prediction: float, target: float, weight: float, parameter: float) -> float:
@@ -36,10 +36,14 @@ class SquaredHinge(Loss):
 
     @staticmethod
     def bounds(target: float, weight: float, parameter: float) -> tuple[float, float]:
+        if weight == 0.0:
+            return 0.0, 0.0
         return (0.0, math.inf) if target > 0 else (-math.inf, 0.0)
 
     @staticmethod
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
+        if weight == 0.0:
+            return -math.inf, math.inf, 0.0
         slope = -target + coef / (2.0 * weight)
         left = -math.inf if target > 0 and coef <= 0.0 else slope
         right = math.inf if target < 0 and coef >= 0.0 else slope

@@ -21,6 +21,7 @@ Vectors = tuple[np.ndarray, np.ndarray]  # of one output: coefficients, and the 
 
 SUFFICIENT_DECREASE = 1e-2  # sigma in the paper's condition
 _HALVINGS = 60
+_ZERO_SUM = 1e-9  # relative
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,9 @@ def plane_step(
     preconditioner of conjugate gradients.
     """
     (coef, decision), (direction, product), (last_direction, last_product) = point, step, last
+    # Of a step that is but rounding, the sum is not zero; a mixture that makes much of it would leave the constraint.
+    if problem.intercept and abs(float(last_direction.sum())) > _ZERO_SUM * float(abs(last_direction).sum()):
+        return None
     rows = vectors.flatnonzero((direction != 0) | (last_direction != 0))
     left, right, curvature = problem.slopes(output, coef[rows], rows)
     if not (left == right).all():

@@ -8,18 +8,18 @@ import pkgutil
 import pytest
 
 from parablock import models
-from tests.test_examples import python_blocks
+from tests.documents import DOCS, blocks
 
 MODULES = [f"parablock.models.{module.name}" for module in pkgutil.iter_modules(models.__path__)]
 
 
 def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
-    blocks = python_blocks("docs/models.md")
-    assert len(blocks) == 10
+    code = [block for block in blocks(DOCS / "models.md") if block.language == "python"]
+    assert len(code) == 10
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "documentation"}
-    for line, code in blocks:
-        exec(compile("\n" * line + code, "<docs/models.md>", "exec"), namespace)
+    for block in code:
+        exec(compile("\n" * block.line + block.code, "<docs/models.md>", "exec"), namespace)
     printed = capsys.readouterr().out
     assert "KernelSVC {'name': 'RBF', 'gamma': 32.0} [-1, 1]" in printed
     assert "LIBSVM has no Laplacian kernel" in printed

@@ -48,7 +48,7 @@ class Results:
         return float(self._values[name][candidate].mean())
 
     def table(self) -> dict[str, Any]:
-        """As GridSearchCV's cv_results_."""
+        """As GridSearchCV's ``cv_results_``."""
         table: dict[str, Any] = {}
         for name in ("fit_time", "score_time"):
             table |= _summary(name, self._values[name])

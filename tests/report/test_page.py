@@ -225,10 +225,11 @@ def test_odd_values_of_what_is_not_needed_are_borne(fitted, tmp_path, odd):
     assert Reader(html(read_log(without(fitted[1], tmp_path, change=strange)))).text["h1"]
 
 
-@pytest.mark.parametrize("value", [None, 0.0, -1.0])
-def test_values_without_a_logarithm_leave_gaps(fitted, tmp_path, value):
+@pytest.mark.parametrize("value", [None, 0.0, -1.0, 1e300])
+@pytest.mark.parametrize("names", [("violation", "duality_gap"), ("seconds",), ("objective",)])
+def test_values_that_cannot_be_drawn_leave_gaps(fitted, tmp_path, value, names):
     def flat(line):
-        return {**line, "violation": value, "duality_gap": value} if line["event"] == "iteration" else line
+        return {**line, **dict.fromkeys(names, value)} if line["event"] == "iteration" else line
 
     assert Reader(html(read_log(without(fitted[1], tmp_path, change=flat)))).text["h1"]
 

@@ -53,7 +53,7 @@ def line_chart(
     level: tuple[float, str] | None = None,
 ) -> str:
     """The SVG of some lines over common places; `notes` say what each place is, for who points at it."""
-    chosen = sampled(len(x))
+    chosen = [i for i in sampled(len(x)) if math.isfinite(x[i])]
     shown = {one.name: [_shown(one.values[i], up.log) for i in chosen] for one in series}
     every = [value for values in shown.values() for value in values if value is not None]
     if level is not None and _shown(level[0], up.log) is not None:
@@ -76,10 +76,10 @@ def line_chart(
             for place, value, spot in zip(places, shown[one.name], hover, strict=True)
             if value is not None
         ]
-        path = "M" + "L".join(f"{across:.1f} {y:.1f}" for across, y, _, _ in points) if points else ""
+        path = "M" + "L".join(f"{place:.1f} {y:.1f}" for place, y, _, _ in points) if points else ""
         parts.append(f'<path class="line s{one.style}" d="{path}"/>')
         if len(points) <= _MOST_MARKERS:
-            parts += [_marker(one.style, across, y) for across, y, _, _ in points]
+            parts += [_marker(one.style, place, y) for place, y, _, _ in points]
         for _, y, value, spot in points:
             spot[2].append([round(y, 1), one.name, number(value), one.style])  # type: ignore[attr-defined]
     return _svg(name, summary, "".join(parts), hover)

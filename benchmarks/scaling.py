@@ -2,20 +2,26 @@
 
     python -m benchmarks.scaling                     # covtype, 100,000 rows, 1 to 16 ranks of one thread
     python -m benchmarks.scaling --ranks 1 2 --rows 20000
+    python -m benchmarks.scaling --busy              # cores without a rank compute something else meanwhile
 
 Needs an MPI (pip install 'parablock[mpi]') and, to mean anything, a core for each rank. The optimum is the best
 objective of a run to a small tolerance on the largest number of ranks. Every run fits twice, and the second fit counts.
-Writes `benchmarks/results/scaling.json` and `scaling.png`.
+
+A core is faster while its neighbours idle: it has the power, the caches and the memory of the chip for itself. With
+--busy all cores always work, as they do when every rank has a machine of its own, or shares one with other jobs.
+Writes `benchmarks/results/scaling.json` and `scaling.png` (`scaling-busy` with --busy).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +31,9 @@ import numpy as np
 from benchmarks.cases import CASES
 from benchmarks.running import RESULTS, described, machine, markdown_table, note
 from parablock import KernelSVC
+from parablock.devices import CpuDevice
 from parablock.engines import MPIEngine
+from parablock.kernels import make_kernel
 
 ERROR = 1e-3
 # One thread a rank; and memory that a fit gives back stays with its process, for the next fit to have at once.
@@ -63,6 +71,41 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
         ]
         accuracy = float(model.score(X_test[:10_000], y_test[:10_000]))
         print(json.dumps({"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_)}))
+
+
+def compute_for_ever(core: int) -> None:
+    """What keeps a core busy that no rank is on."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    kernel, device = make_kernel("rbf", 32.0), CpuDevice(1, 2**28)
+    with device.session():
+        samples = device.samples(np.random.default_rng(core).random((4000, 54), dtype=np.float32), kernel)
+        coef = np.ones((1, len(samples)))
+        print("busy", flush=True)
+        while True:
+            device.kernel_dot(kernel, samples, samples, coef)
+
+
+@contextlib.contextmanager
+def busy(cores: range) -> Iterator[None]:
+    """Keep these cores computing."""
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.scaling", "--companion", str(core)],
+            env={**os.environ, **ENVIRONMENT},
+            stdout=subprocess.PIPE,
+        )
+        for core in cores
+    ]
+    try:
+        for other in others:
+            assert other.stdout is not None
+            other.stdout.readline()  # it has begun
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def memory_of_a_rank(ranks: int) -> int:
@@ -111,8 +154,12 @@ def main() -> None:
     parser.add_argument("--exchange", choices=["auto", "gather", "reduce"], default="auto")
     parser.add_argument("--tol", type=float, default=0.05, help="of the measured runs, which pass 1e-3 on their way")
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
+    parser.add_argument("--busy", action="store_true", help="keep the cores that have no rank busy")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--companion", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.companion is not None:
+        compute_for_ever(options.companion)
     if options.worker:
         fit_on_ranks(options.rows, options.data, options.exchange, options.tol)
         return
@@ -124,7 +171,8 @@ def main() -> None:
         optimum = min(record[1] for record in reference["history"])
     results, lines, single = [], [], None
     for ranks in options.ranks:
-        result = run(ranks, options.rows, options.data, options.exchange, options.tol)
+        with busy(range(ranks, os.cpu_count() or 1) if options.busy else range(0)):
+            result = run(ranks, options.rows, options.data, options.exchange, options.tol)
         results.append(result)
         seconds = reached(result["history"], optimum)
         iterations = [record for record in result["history"] if record[6] != "check"]
@@ -145,9 +193,10 @@ def main() -> None:
     print(markdown_table(head, lines))
     print(f"\n{described(found, when)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
+    name = "scaling-busy" if options.busy else "scaling"
     numbers = {"machine": found, "options": vars(options), "optimum": optimum, "results": results}
-    (RESULTS / "scaling.json").write_text(json.dumps(numbers, indent=1))
-    draw(results, optimum, RESULTS / "scaling.png")
+    (RESULTS / f"{name}.json").write_text(json.dumps(numbers, indent=1))
+    draw(results, optimum, RESULTS / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def test_the_first_updates_are_those_of_the_cpu():
 def test_several_outputs_share_a_matrix(pairs):
     case, limits = Case("squared_hinge", (18, 9), n_outputs=3, pairs=pairs), LIMITS._replace(pairs=pairs, fraction=0.05)
     solved, reference = case.solve(limits), case.solve_on_cpu(limits)
-    assert solved.updates.sum() == pytest.approx(sum(step.updates for step in reference), rel=0.1)
+    assert int(solved.updates.sum()) == pytest.approx(sum(step.updates for step in reference), rel=0.1)
     for (rows, output, d, _), (block, _) in zip(case.steps(solved), case.programs):
         assert case.value(rows, output, d) == pytest.approx(
             case.value(rows, output, reference[block].step[output]), rel=1e-4

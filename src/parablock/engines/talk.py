@@ -102,4 +102,8 @@ def _error(failed: list[tuple[int, tuple[str, str]]], size: int) -> BaseExceptio
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         kind, text = RuntimeError, f"{name}: {text}"
     ranks = f"rank {rank}" if len(failed) == 1 else f"ranks {', '.join(str(rank) for rank, _ in failed)}"
-    return kind(text if size == 1 else f"On {ranks} of {size}: {text}")
+    told = text if size == 1 else f"On {ranks} of {size}: {text}"
+    try:
+        return kind(told)
+    except TypeError:  # some want more than a text
+        return RuntimeError(f"{name}: {told}")

@@ -52,9 +52,9 @@ class Logistic(Loss):
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]:
         if weight == 0.0:
             return -math.inf, math.inf, 0.0
-        inside = max(coef * target, 1e-12 * weight)
-        outside = max(weight - coef * target, 1e-12 * weight)
+        inside = max(coef * target, 1e-12 * weight, 1e-300)
+        outside = max(weight - coef * target, 1e-12 * weight, 1e-300)
         slope = target * math.log(inside / outside)
         left = -math.inf if coef <= min(0.0, target * weight) else slope
         right = math.inf if coef >= max(0.0, target * weight) else slope
-        return left, right, weight / (inside * outside)
+        return left, right, 1.0 / inside + 1.0 / outside

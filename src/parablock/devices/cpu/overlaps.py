@@ -88,5 +88,6 @@ def self_overlap(kind: str, values: np.ndarray, segments: np.ndarray | None = No
     terms = values * values if kind == "product" else np.abs(values)
     if segments is None:
         return terms.sum(axis=1)
-    total = np.concatenate(([0.0], np.cumsum(terms, dtype=np.float64)))
-    return (total[segments[1:]] - total[segments[:-1]]).astype(values.dtype)
+    # Row by row: differences of a running total would take the digits of all rows that follow a large one.
+    sums = np.add.reduceat(np.append(terms, 0), segments[:-1], dtype=np.float64)
+    return np.where(np.diff(segments) > 0, sums, 0.0).astype(values.dtype)

@@ -101,7 +101,7 @@ class ColumnStore:
     def _number(self, rows: np.ndarray) -> None:
         most = int(rows.max(initial=-1)) + 1
         if most > len(self.slot):
-            self.slot = np.concatenate((self.slot, np.full(max(most, len(self.slot)) - len(self.slot), -1)))
+            self.slot = np.concatenate((self.slot, np.full(most - len(self.slot), -1)))
 
     def take(self, sources: Rows, rows: np.ndarray) -> CpuSamples:
         """The rows whose columns are to be computed."""
@@ -115,9 +115,10 @@ class ColumnStore:
             self.columns[place + top : place + bottom, start + first : start + last] = tile
 
     def holds(self, rows: np.ndarray) -> np.ndarray:
-        """Which of the rows have their columns kept."""
-        self._number(rows)
-        return self.slot[rows] >= 0
+        """Which of the rows have their columns kept. Changes nothing: several threads may ask at once."""
+        slot = self.slot
+        known = rows < len(slot)
+        return known & (slot[np.where(known, rows, 0)] >= 0) if len(slot) else known
 
     def copy(self, columns: np.ndarray, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
         """Copy the values at the given samples of kept columns to the given places of out."""

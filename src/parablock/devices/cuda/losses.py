@@ -69,23 +69,26 @@ def bounds(target, weight, parameter, LOSS: tl.constexpr):
         lower, upper = weight * (parameter - 1.0), weight * parameter
     else:
         lower, upper = tl.minimum(target * weight, zero), tl.maximum(target * weight, zero)
-    return lower, upper
+    return tl.where(weight > 0.0, lower, zero), tl.where(weight > 0.0, upper, zero)
 
 
 @triton.jit
 def slopes(coef, target, weight, parameter, LOSS: tl.constexpr):
     """Left and right derivative and curvature of the dual term; all arguments float64."""
     lower, upper = bounds(target, weight, parameter, LOSS)
-    curvature = weight - weight
+    zero = weight - weight
+    curvature = zero
+    matters = weight > 0.0
+    weight = tl.where(matters, weight, 1.0)  # what comes of it is not used
     if LOSS == EPSILON_INSENSITIVE:
         left = tl.where(coef > 0.0, parameter, -parameter) - target
         right = tl.where(coef >= 0.0, parameter, -parameter) - target
     elif LOSS == LOGISTIC:
-        inside = tl.maximum(coef * target, 1e-12 * weight)
-        outside = tl.maximum(weight - coef * target, 1e-12 * weight)
+        inside = tl.maximum(tl.maximum(coef * target, 1e-12 * weight), 1e-300)
+        outside = tl.maximum(tl.maximum(weight - coef * target, 1e-12 * weight), 1e-300)
         left = target * tl.log(inside / outside)
         right = left
-        curvature = weight / (inside * outside)
+        curvature = 1.0 / inside + 1.0 / outside
     elif LOSS == SQUARED_ERROR or LOSS == SQUARED_HINGE:  # noqa: SIM109 - Triton knows no `in`
         left = coef / (2.0 * weight) - target
         right = left
@@ -94,4 +97,4 @@ def slopes(coef, target, weight, parameter, LOSS: tl.constexpr):
         left, right = -target, -target
     left = tl.where(coef <= lower, float("-inf"), left)
     right = tl.where(coef >= upper, float("inf"), right)
-    return left, right, curvature
+    return left, right, tl.where(matters, curvature, zero)

@@ -1,7 +1,5 @@
-"""The losses over whole vectors on the card, as float64 torch tensors.
-
-The descent takes the intercept of its blocks from here. The solver's own vectors are on the host, so step size and gap
-are computed there; the functions for these serve the checks of the Triton kernels.
+"""The losses over whole vectors on the card, as float64 torch tensors: step size, objective, gap and violation of
+`CardProblem`, and the intercepts of blocks.
 
 Each function is the one of the same name in `parablock.losses`, for all samples at once.
 """
@@ -32,13 +30,13 @@ def dual(loss: LossSpec, coef: Tensor, target: Tensor, weight: Tensor) -> Tensor
         outside = weight - inside
         # At an end of the box a term is zero, its logarithm is not.
         terms = [
-            torch.where(part > 0.0, part * torch.log(torch.where(part > 0.0, part, weight) / weight), 0.0)
+            torch.where(part > 0.0, part * torch.log(torch.where(part > 0.0, part / weight, 1.0)), 0.0)
             for part in (inside, outside)
         ]
         return terms[0] + terms[1]
     value = -target * coef
     if loss.number in _SQUARED:
-        value += coef * coef / (4.0 * weight)
+        value += coef * coef / (4.0 * _divisor(weight))
     if loss.number == EPSILON_INSENSITIVE.value:
         value += loss.parameter * coef.abs()
     return value
@@ -63,12 +61,14 @@ def primal(loss: LossSpec, prediction: Tensor, target: Tensor, weight: Tensor) -
 def bounds(loss: LossSpec, target: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Lower and upper bound of every sample."""
     zero = torch.zeros_like(target * weight)
+    matters = weight > 0
     if loss.number == SQUARED_HINGE.value:
-        return torch.where(target > 0, zero, -math.inf), torch.where(target > 0, math.inf, zero)
+        grows = target > 0
+        return torch.where(matters & ~grows, -math.inf, zero), torch.where(matters & grows, math.inf, zero)
     if loss.number == EPSILON_INSENSITIVE.value:
         return zero - weight, zero + weight
     if loss.number == SQUARED_ERROR.value:
-        return zero - math.inf, zero + math.inf
+        return torch.where(matters, -math.inf, zero), torch.where(matters, math.inf, zero)
     if loss.number == QUANTILE.value:
         return zero + weight * (loss.parameter - 1.0), zero + weight * loss.parameter
     return torch.minimum(target * weight, zero), torch.maximum(target * weight, zero)
@@ -82,22 +82,21 @@ def slopes(loss: LossSpec, coef: Tensor, target: Tensor, weight: Tensor) -> tupl
         above, below = loss.parameter - target, -loss.parameter - target  # of the kink
         left, right = torch.where(coef > 0.0, above, below), torch.where(coef >= 0.0, above, below)
     elif loss.number == LOGISTIC.value:
-        inside = torch.maximum(coef * target, 1e-12 * weight)
-        outside = torch.maximum(weight - coef * target, 1e-12 * weight)
+        inside = torch.maximum(coef * target, 1e-12 * weight).clamp(min=1e-300)
+        outside = torch.maximum(weight - coef * target, 1e-12 * weight).clamp(min=1e-300)
         left = right = target * torch.log(inside / outside)
-        curvature = weight / (inside * outside)
+        curvature = torch.where(weight > 0, 1.0 / inside + 1.0 / outside, 0.0)
     elif loss.number in _SQUARED:
-        left = right = coef / (2.0 * weight) - target
-        curvature = curvature + 1.0 / (2.0 * weight)
+        left = right = coef / (2.0 * _divisor(weight)) - target
+        curvature = torch.where(weight > 0, 1.0 / (2.0 * _divisor(weight)), curvature)
     else:
         left = right = curvature - target
     return torch.where(coef <= lower, -math.inf, left), torch.where(coef >= upper, math.inf, right), curvature
 
 
-def gap(loss: LossSpec, coef: Tensor, prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """Duality gap, summed over the last axis: terms that are not negative, whatever rounding does to them."""
-    terms = primal(loss, prediction, target, weight) + dual(loss, coef, target, weight) + coef * prediction
-    return torch.clamp(terms, min=0.0).sum(dim=-1)
+def _divisor(weight: Tensor) -> Tensor:
+    """Weights to divide by: without weight the coefficient is zero, whatever it is divided by."""
+    return torch.where(weight > 0, weight, 1.0)
 
 
 def fitting_bias(upward: Tensor, downward: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ from parablock.solver.schedule import Wishes, bridge_rows
 # into working sets of it.
 WORKING_SET = 4096
 _FLOOR = 1 / 3  # of the tolerance, as in parablock: what is put together from parts must not miss it by rounding
+_MOST_SETS = 5000
 _FRACTION = 0.1  # a working set is solved to this share of its violation: the next one will change it again anyway
 
 
@@ -76,35 +77,38 @@ class Workshop:
             blocks = [np.arange(end - len(groups[number]), end) for number, end in zip(small, ends, strict=True)]
             coef = np.concatenate([starts[number] for number in small])
             decision = np.concatenate([together._inside(rows, coef) for rows in blocks])
-            for number, step in zip(small, together._steps(coef, decision, blocks, 0.0, tol), strict=True):
+            steps = together._steps(coef, decision, blocks, 0.0, tol)
+            for step in steps:
                 coef[step.rows] += step.step[0]
-                solved[number] = together._in_box(coef)[step.rows], float(step.bias[0])
+            coef = together._in_box(coef)
+            solved = {number: (coef[step.rows], float(step.bias[0])) for number, step in zip(small, steps, strict=True)}
         for number, rows in enumerate(groups):
             if number not in solved:
                 solved[number] = self.taken(rows).solve(starts[number], tol) if len(rows) else (starts[number], 0.0)
         return [solved[number] for number in range(len(groups))]
 
     def solve(self, coef: np.ndarray, tol: float, clock: Stopwatch | None = None) -> tuple[np.ndarray, float]:
-        """The problem of all rows, by decomposition (Joachims, 1998): solve the worst violators, and again.
+        """The problem of all rows, by decomposition (Joachims, 1998): solve for the worst violators, and again.
 
         Returns the new coefficients and the intercept. The clock is told before each working set.
         """
-        decision = self.product(coef)
-        while True:
+        decision, working = self.product(coef), np.empty(0, dtype=np.intp)
+        for _ in range(_MOST_SETS):
             measure = self.problem.measure(0, coef, decision)
             if measure.violation <= tol:
-                return coef, measure.bias
+                break
             if clock is not None:
                 clock.tell(partial(self.models.everywhere, coef, measure.bias))
-            working = bridge_rows(Wishes.of([measure], tol), WORKING_SET)
+            working = _next_set(Wishes.of([measure], tol), working)
             alone = len(working) == len(coef)
             step = self._steps(coef, decision, [working], 0.0 if alone else _FRACTION, tol)[0]
             after = coef.copy()
             after[step.rows] += step.step[0]
             after = self._in_box(after)
             if np.array_equal(after, coef):  # as near as this precision gets
-                return coef, measure.bias
+                break
             coef, decision = after, decision + self.product(after - coef)
+        return coef, measure.bias
 
     def taken(self, rows: np.ndarray) -> Workshop:
         """The same of some of the rows, as if there were no others."""
@@ -139,6 +143,16 @@ class Workshop:
         near = 1e-12 * self.problem.weight[0]
         coef = np.where(coef <= lower + near, lower, coef)
         return np.where(coef >= upper - near, upper, coef)
+
+
+def _next_set(wishes: Wishes, last: np.ndarray) -> np.ndarray:
+    """Half of it the worst violators, half of it the newest of the last set.
+
+    Without these two variables that pull at each other, one in this set and one in the next, would never meet.
+    """
+    fresh = bridge_rows(wishes, max(2, WORKING_SET // 2))
+    kept = last[~np.isin(last, fresh)]
+    return np.concatenate((fresh, kept))[:WORKING_SET]
 
 
 @dataclass

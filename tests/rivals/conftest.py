@@ -11,7 +11,7 @@ from benchmarks.objective import hinge_dual
 from parablock.datasets import load_covtype_sample
 from tests.small_problems import rbf
 
-C, GAMMA = 4.0, 8.0
+C, GAMMA = 4.0, 1.0
 
 
 @dataclass(frozen=True)

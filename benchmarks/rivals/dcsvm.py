@@ -94,7 +94,7 @@ class DCSVM(DualRival):
 
 def kmeans(workshop: Workshop, sample: Samples, count: int) -> Centres:
     """k-means on the features of a sample."""
-    clusters = KMeans(count, n_init=1, max_iter=_ROUNDS, random_state=int(workshop.rng.integers(2**31)))
+    clusters = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=int(workshop.rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
         return FeatureCentres(clusters.fit(sample.features()).cluster_centers_, np.zeros(count))

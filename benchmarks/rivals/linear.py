@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from benchmarks.rivals.base import Model, Rival, Stopwatch
-from parablock.devices import DEVICES
+from parablock.devices import DEVICES, Device
 from parablock.kernels import RBF
 
 Features = Callable[[Any], np.ndarray]
@@ -99,18 +100,12 @@ class Nystroem(_LinearOnFeatures):
     n_jobs: int | None = field(default=None, kw_only=True)
 
     def _features(self, X: Any) -> Features:
-        rng = np.random.default_rng(self.random_state)
-        rows = np.sort(rng.choice(X.shape[0], size=min(X.shape[0], _KMEANS_SAMPLE), replace=False))
-        kmeans = KMeans(min(self.features, len(rows)), n_init=1, max_iter=10, random_state=self.random_state)
-        landmarks = np.ascontiguousarray(kmeans.fit(X[rows]).cluster_centers_, dtype=X.dtype)
-        centre = landmarks.mean(axis=0)
-        if sp.issparse(X):
-            landmarks, centre = sp.csr_matrix(landmarks), None
+        landmarks = self._landmarks(X)
+        centre = None if sp.issparse(X) else landmarks.mean(axis=0)
         kernel = RBF(self.gamma)
 
         def kernel_dot(rows: Any, coef: np.ndarray) -> np.ndarray:
-            device = DEVICES[self.device](self.n_jobs, None)
-            with device.session():
+            with self._session() as device:
                 points = device.samples(landmarks, kernel, centre)
                 return device.kernel_dot(kernel, device.samples(rows, kernel, centre), points, coef).T
 
@@ -119,3 +114,19 @@ class Nystroem(_LinearOnFeatures):
         # K(rows, landmarks) times this has the inner products K_nm K_mm^-1 K_mn.
         whitening = np.ascontiguousarray((vectors[:, used] / np.sqrt(values[used])).T)
         return lambda rows: kernel_dot(rows, whitening)
+
+    def _landmarks(self, X: Any) -> Any:
+        rng = np.random.default_rng(self.random_state)
+        rows = np.sort(rng.choice(X.shape[0], size=min(X.shape[0], _KMEANS_SAMPLE), replace=False))
+        count = min(self.features, len(rows))
+        kmeans = KMeans(count, init="random", n_init=1, max_iter=10, random_state=self.random_state)
+        with self._session(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks
+            points = np.ascontiguousarray(kmeans.fit(X[rows]).cluster_centers_, dtype=X.dtype)
+        return sp.csr_matrix(points) if sp.issparse(X) else points
+
+    @contextmanager
+    def _session(self) -> Iterator[Device]:
+        device = DEVICES[self.device](self.n_jobs, None)
+        with device.session():
+            yield device

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.paper.courses import Request, measure
+from benchmarks.paper.courses import Measured, Request, measure
 from benchmarks.paper.figures import draw_courses
-from benchmarks.paper.solvers import svm_solvers
+from benchmarks.paper.solvers import Solver, svm_solvers
 from benchmarks.paper.table2 import SETS
+
+ABSTRACT = (0.95, 0.96)  # on covtype: 96 % in 20 s on 32 machines, where all others take 2,000 s to 95 %
 
 
 def run(request: Request) -> None:
@@ -15,21 +17,25 @@ def run(request: Request) -> None:
     store = request.store("comparison")
     draw_courses(measured, solvers, ("accuracy",), store.figure, "Test accuracy over time")
     lines = [
-        f"- {name}: {', '.join(_reached(one.courses, solvers, share))} reach {100 * share:.1f} %, which is "
-        f"{100 * (best - share):.1f} below the best."
+        f"- {name}, {100 * goal:.1f} %: {', '.join(_reached(one, solvers, goal)) or 'nobody'}"
         for name, one in measured.items()
-        for best in [max(value for course in one.courses.values() for _, value in course.accuracies())]
-        for share in [best - 0.01]
+        for goal in _goals(one)
     ]
     figure = f"![Test accuracy over time for all solvers]({store.figure.name})"
-    store.publish(f"{figure}\n\nFirst within one percent of the best accuracy, in seconds:\n\n" + "\n".join(lines))
+    store.publish(f"{figure}\n\nSeconds to a test accuracy:\n\n" + "\n".join(lines))
 
 
-def _reached(courses: dict, solvers: dict, share: float) -> list[str]:
+def _goals(one: Measured) -> list[float]:
+    """One percent below the best, and the accuracies of the paper's abstract, where somebody reaches them."""
+    best = max(value for course in one.courses.values() for _, value in course.accuracies())
+    return sorted({best - 0.01, *(goal for goal in ABSTRACT if goal <= best < goal + 0.02)})
+
+
+def _reached(one: Measured, solvers: dict[str, Solver], goal: float) -> list[str]:
     """Who gets so far, the fastest first, with seconds."""
-    times = {
-        key: next(seconds for seconds, value in course.accuracies() if value >= share)
-        for key, course in courses.items()
-        if any(value >= share for _, value in course.accuracies())
-    }
+    times = {}
+    for key, course in one.courses.items():
+        seconds = [seconds for seconds, value in course.accuracies() if value >= goal]
+        if seconds:
+            times[key] = seconds[0]
     return [f"{solvers[key].label} {times[key]:.2f}" for key in sorted(times, key=times.__getitem__)]

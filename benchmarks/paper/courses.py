@@ -90,6 +90,9 @@ def _measure_set(
     one["rows"], one["test_rows"] = len(problem.y), len(problem.y_test)
     one["optimum"] = _optimum(problem, request, loss)
     for key, solver in solvers.items():
+        if solver.most_rows is not None and len(problem.y) > solver.most_rows:
+            note(f"{name}, {key}: left out, {len(problem.y):,} rows would take hours")
+            continue
         course = _course(problem, request, key, solver, loss)
         if course is None:
             continue

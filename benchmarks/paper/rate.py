@@ -17,6 +17,7 @@ from parablock.datasets import load_covtype_sample
 
 ROWS = {"small": 400, "full": 4_000}
 BLOCKS = 8
+ITERATIONS = {"exact": 300, "least": 1500, "blocks": 600, "constants": 200}  # at most, of each kind of run
 KERNELS: dict[str, dict[str, Any]] = {
     "positive definite (rbf)": {"C": 1.0, "kernel": "rbf", "gamma": 2.0},
     "semi-definite (linear)": {"C": 0.1, "kernel": "linear"},
@@ -36,7 +37,10 @@ def run(request: Request) -> None:
         X, y = X[:rows].astype(np.float64), np.where(y[:rows] > 0, 1, -1)
         found: dict[str, Any] = {"rows": rows, "solvers": _solvers(X, y), "blocks": _blocks(X, y, MANY[scale])}
         found["constants"] = {
-            partition: [asdict(constants(X, y, 1.0, 2.0, count, partition, 200)) for count in MANY[scale][:4]]
+            partition: [
+                asdict(constants(X, y, 1.0, 2.0, count, partition, ITERATIONS["constants"]))
+                for count in MANY[scale][:4]
+            ]
             for partition in ("kmeans", "random")
         }
         store.save({"scale": scale, "seed": 0, **found})
@@ -49,8 +53,9 @@ def block_solvers(size: int) -> dict[str, tuple[BlockSolver, int]]:
     """Every solver that the paper's corollary names, exact and with the least that it asks, and iterations to make."""
     found = {}
     for choice, least, words in (("greedy", 1, "1 step"), ("random", 1, "1 step"), ("cyclic", size, "1 epoch")):
-        found[f"{choice}, exact"] = replace(EXACT, choice=choice), 300
-        found[f"{choice}, {words}"] = BlockSolver(choice, fraction=0.0, floor=0.0, max_updates=least), 1500
+        found[f"{choice}, exact"] = replace(EXACT, choice=choice), ITERATIONS["exact"]
+        few = BlockSolver(choice, fraction=0.0, floor=0.0, max_updates=least)
+        found[f"{choice}, {words}"] = few, ITERATIONS["least"]
     return found
 
 
@@ -68,12 +73,12 @@ def _solvers(X: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _blocks(X: np.ndarray, y: np.ndarray, many: tuple[int, ...]) -> list[dict[str, Any]]:
-    found = []
+    found, most = [], ITERATIONS["blocks"]
     for kernel_name, kernel in KERNELS.items():
         optimum = best_objective(X, y, "hinge", kernel)
         for partition in PARTITIONS:
             for count in many:
-                objectives = run_algorithm_1(X, y, "hinge", kernel, 600, EXACT, partition=partition, n_blocks=count)
+                objectives = run_algorithm_1(X, y, "hinge", kernel, most, EXACT, partition=partition, n_blocks=count)
                 rate = Rate.of(objectives, optimum)
                 one = {"kernel": kernel_name, "partition": partition, "blocks": count, "until": rate.until(1e-6)}
                 found.append({**one, **asdict(rate)})

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import scaling
 from benchmarks.paper.courses import Request
-from benchmarks.paper.figures import LEAST_ERROR, pyplot, save
+from benchmarks.paper.figures import LEAST_ERROR, plain_ticks, pyplot, save
 from benchmarks.paper.solvers import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from benchmarks.running import markdown_table, note
 
@@ -68,5 +68,6 @@ def _draw(results: list[dict[str, Any]], optimum: float, path: Any) -> None:
         axes.plot(seconds * result["ranks"], error, color=colour, marker=marker, markersize=4, label=label)
     axes.axhline(scaling.ERROR, color="0.6", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="seconds x workers", ylabel="relative error of the dual objective")
+    plain_ticks(axes)
     axes.legend()
     save(figure, path)

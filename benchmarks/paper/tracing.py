@@ -96,7 +96,9 @@ def least_objective(problem: Problem, loss: str, device: str, tol: float = 1e-3)
 
 
 def _warm_up(rival: Rival, problem: Problem) -> None:
-    rows = min(WARM_UP_ROWS, len(problem.y))
+    """Fit a few rows; with our own solver on a GPU all of them, whose programs are compiled for the size of blocks."""
+    whole = isinstance(rival, Parablock) and rival.device == "cuda"
+    rows = len(problem.y) if whole else min(WARM_UP_ROWS, len(problem.y))
     few = replace(rival).fit(problem.X[:rows], problem.y[:rows])
     few.decision_function(problem.X_test[:100])
 

@@ -11,7 +11,7 @@ CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # scikit-learn skips its array API checks unless SCIPY_ARRAY_API says that SciPy takes part.
 ONE_THREAD := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format paper clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test     lint, type check and run all tests"
 	@echo "make lint     lint and type check only"
 	@echo "make format   rewrite the code in the house format"
+	@echo "make paper    run the paper's experiments at their small scale (up to an hour) and rebuild docs/paper"
 	@echo "make clean    remove the virtual environment, caches and build outputs"
 
 demo: $(VENV)/.installed-plot
@@ -35,6 +36,10 @@ lint: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# In one process, whose experiments share fits.
+paper: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.paper all --scale small
 
 # One stamp for each extra of pyproject.toml: plot (for the demo) and test.
 $(VENV)/.installed-%: pyproject.toml constraints.txt

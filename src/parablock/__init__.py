@@ -10,8 +10,10 @@ from parablock.estimators import (
     KernelSVR,
 )
 from parablock.losses import Loss
+from parablock.models import load, save
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.planning import plan
+from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
 from parablock.solver import BlockSolver
 from parablock.training import solve
 
@@ -25,13 +27,18 @@ __all__ = [
     "CheckpointError",
     "KernelClassifier",
     "KernelLogisticRegression",
+    "KernelLogisticRegressionCV",
     "KernelQuantileRegressor",
     "KernelRegressor",
     "KernelRidge",
     "KernelSVC",
+    "KernelSVCCV",
     "KernelSVR",
+    "KernelSVRCV",
     "Loss",
     "__version__",
+    "load",
     "plan",
+    "save",
     "solve",
 ]

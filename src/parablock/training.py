@@ -14,12 +14,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from parablock import vectors
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
@@ -27,7 +28,7 @@ from parablock.losses import Loss
 from parablock.mapped import column_means, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read
-from parablock.partition import Partition, make_partitioner
+from parablock.partition import Partition, Partitioner, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
     BlockSolver,
@@ -38,6 +39,7 @@ from parablock.solver import (
     Schedule,
     Solution,
     State,
+    Watcher,
     evenly,
     minimise,
 )
@@ -127,6 +129,13 @@ class Trained:
     centre: np.ndarray | None
 
 
+class Watch(Watcher, Protocol):
+    """Who follows a fit, from when its first blocks are made."""
+
+    def ready(self, partition: Partition, centre: np.ndarray | None, order: np.ndarray, machines: int) -> None:
+        """From here on row order[i] is called i."""
+
+
 def train(
     X: Any,
     kernel: Kernel,
@@ -134,6 +143,7 @@ def train(
     settings: Settings,
     rng: np.random.Generator,
     start: np.ndarray | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """Minimise the problem over the kernel matrix of the rows of X.
 
@@ -146,12 +156,90 @@ def train(
     rng : numpy Generator
     start : ndarray of shape (n_outputs, n), optional
         Coefficients to start from; they are moved into the box.
+    watch : Watch, optional
+        On every machine, or on none.
     """
+    with prepared(X, kernel, settings, rng) as ground:
+        return ground.train(problem, rng, start, watch=watch)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Rows, kernel and first blocks, ready in the device's session: what several problems can be solved over, one after
+    the other, with the kernel values that the device keeps.
+
+    Attributes
+    ----------
+    X, kernel, settings
+        As `prepared` was given them.
+    device : Device
+    crew : Crew
+        Of the rows, numbered block after block.
+    partitioner : Partitioner
+    partition : Partition
+        The first blocks.
+    order : ndarray
+        Row i of the crew is row order[i] of X.
+    centre : ndarray or None
+        What was subtracted from the data.
+    progress : Progress
+    started : float
+        The time from which the seconds of a history count.
+    """
+
+    X: Any
+    kernel: Kernel
+    settings: Settings
+    device: Device
+    crew: Crew
+    partitioner: Partitioner
+    partition: Partition
+    order: np.ndarray
+    centre: np.ndarray | None
+    progress: Progress
+    started: float
+
+    def train(
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        start: np.ndarray | None = None,
+        rest: bool = True,
+        watch: Watch | None = None,
+    ) -> Trained:
+        """Minimise a problem over the rows, as `train` does. With `rest=False` no rows rest, so that kernel columns are
+        as long as there are rows and serve the next problem too."""
+        options, order, crew = self.settings.options(problem.loss, self.X), self.order, self.crew
+        if watch is not None:
+            watch.ready(self.partition, self.centre, order, crew.size)
+        coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
+        ordered = crew.near(problem.take(order))
+        coef = vectors.place(ordered.target, coef[:, order])
+        used = vectors.flatnonzero(coef.any(axis=0))
+        decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
+        with _keeping(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):
+            solution = minimise(
+                Part(None, ordered, crew, self.partitioner.restricted(order)),
+                _schedule(problem, self.settings, self.partition, rng, crew.size, self.device.largest_block),
+                replace(options, rest=options.rest and rest),
+                State.at(ordered, coef, decision),
+                rng,
+                self.started,
+                self.progress.iteration if crew.is_first else lambda record: None,
+                keeper,
+                snapshot,
+                watch,
+            )
+        return Trained(solution.put_back(order), self.partition, self.centre)
+
+
+@contextmanager
+def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generator) -> Iterator[Ground]:
+    """Make the rows of X ready to train on."""
     started = time.perf_counter()
     engine = make_engine(settings.engine)
     progress = Progress(settings.verbose, engine.stream())
-    options = settings.options(problem.loss, X)
-    partitioner = make_partitioner(settings.partition, problem.n)
+    partitioner = make_partitioner(settings.partition, X.shape[0])
     device = engine.checked(settings.make_device)
     centre = _mean(X) if kernel.shift_invariant else None
     if centre is not None:
@@ -166,24 +254,9 @@ def train(
             progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
-        crew = crew.ordered(order)
-        coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
-        ordered, coef = problem.take(order), coef[:, order]
-        used = np.flatnonzero(coef.any(axis=0))
-        decision = crew.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
-        with _keeping(settings, crew, kernel, problem, X, order) as (keeper, snapshot):
-            solution = minimise(
-                Part(None, ordered, crew, partitioner.restricted(order)),
-                _schedule(problem, settings, partition, rng, crew.size, device.largest_block),
-                options,
-                State.at(ordered, coef, decision),
-                rng,
-                started,
-                progress.iteration if crew.is_first else lambda record: None,
-                keeper,
-                snapshot,
-            )
-        return Trained(solution.put_back(order), partition, centre)
+        yield Ground(
+            X, kernel, settings, device, crew.ordered(order), partitioner, partition, order, centre, progress, started
+        )
 
 
 def solve(
@@ -219,6 +292,19 @@ def solve(
     -------
     Trained
         ``trained.solution.state`` holds the coefficients, and in its ``measures`` intercept and duality gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import solve
+    >>> from parablock.kernels import RBF
+    >>> from parablock.losses import Hinge
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> trained = solve(X, np.array([-1.0, -1.0, 1.0, 1.0]), Hinge(), RBF(1.0), C=10.0)
+    >>> trained.solution.reason
+    'converged'
+    >>> trained.solution.state.coef.round(3)
+    array([[-0.554, -1.276,  1.276,  0.554]])
     """
     problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))

@@ -14,24 +14,36 @@ from sklearn.utils.multiclass import check_classification_targets
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
+from parablock.tensors import on_host
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    """Base of the classifiers: two classes are one problem, more are one problem a class against the rest."""
+    """Base of the classifiers: two classes are one problem, more are one problem a class against the rest.
+
+    Examples
+    --------
+    A classifier with another loss says which:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.losses import SquaredHinge
+    >>> class SmoothSVC(KernelSVC):
+    ...     def _make_loss(self):
+    ...         return SquaredHinge()
+    >>> SmoothSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"]).predict([[0.2], [2.9]])
+    array(['low', 'high'], dtype='<U4')
+    """
 
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachine._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        X, y = self._check_samples(X, y)
+        check_classification_targets(y)
+        return X, y
 
-        def labelled() -> Any:
-            checked = self._check_samples(X, y)
-            check_classification_targets(checked[1])
-            return checked
-
-        X, y, sample_weight = self._checked(sample_weight, labelled)
+    def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.classes_, labels = np.unique(y, return_inverse=True)
         present = np.unique(labels[sample_weight > 0])
         if len(present) < 2:
@@ -43,7 +55,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if len(self.classes_) == 2:
             target = target[1:]
         weight = sample_weight * self._class_weights(y, labels, sample_weight)[labels]
-        self._fit(X, target, np.broadcast_to(weight, target.shape), sample_weight)
+        return target, np.broadcast_to(weight, target.shape)
 
     def _class_weights(self, y: np.ndarray, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if self.class_weight == "balanced":
@@ -70,6 +82,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         decision = self.decision_function(X)
         best = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of samples that are classified rightly."""
+        return super().score(X, on_host(y), on_host(sample_weight))
 
 
 @documented
@@ -101,6 +117,10 @@ class KernelSVC(KernelClassifier):
     >>> model = KernelSVC(C=10, gamma=2).fit(X, y)
     >>> model.score(X, y)
     1.0
+    >>> model.predict(X[:5])
+    array([0, 1, 1, 1, 1])
+    >>> model.violation_ <= model.tol, model.duality_gap_ <= 1e-3 * model.dual_objective_
+    (True, True)
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -193,8 +213,9 @@ class KernelLogisticRegression(KernelClassifier):
     >>> from parablock import KernelLogisticRegression
     >>> X, y = make_moons(500, noise=0.1, random_state=0)
     >>> model = KernelLogisticRegression(C=10, gamma=2).fit(X, y)
-    >>> model.predict_proba(X[:1]).shape
-    (1, 2)
+    >>> model.predict_proba(X[:2]).round(3)
+    array([[0.991, 0.009],
+           [0.137, 0.863]])
     """
 
     def __init__(

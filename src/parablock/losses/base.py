@@ -25,7 +25,8 @@ class Loss(ABC):
     All four are plain scalar Python (``math`` is available): they are compiled by Numba the first time they
     are needed, and called from inside the solvers' loops. ``target`` is the label (-1 or +1) or the
     regression target of the sample, ``weight`` its C times its sample weight, ``parameter`` the loss's one
-    free number (``epsilon``, ``quantile``, ...).
+    free number (``epsilon``, ``quantile``, ...). A weight of zero means that the sample takes no part: both bounds are
+    zero and the slopes infinite. The losses here allow it, and model selection needs it.
 
     - ``dual(coef, target, weight, parameter)``: g(coef), finite inside the bounds.
     - ``primal(prediction, target, weight, parameter)``: the loss itself, whose convex conjugate is g:
@@ -45,6 +46,39 @@ class Loss(ABC):
         rule.
     kink : float
         Where inside the box the derivative of g jumps; ``nan`` when it does not.
+
+    Examples
+    --------
+    Half the squared error, so that C counts as in textbooks on ridge regression:
+
+    >>> import math
+    >>> import numpy as np
+    >>> from parablock import Loss, solve
+    >>> from parablock.kernels import RBF
+    >>> class HalfSquaredError(Loss):
+    ...     piecewise_quadratic = True
+    ...
+    ...     @staticmethod
+    ...     def dual(coef, target, weight, parameter):
+    ...         return -target * coef + coef * coef / (2.0 * weight)
+    ...
+    ...     @staticmethod
+    ...     def primal(prediction, target, weight, parameter):
+    ...         return weight * (target - prediction) ** 2 / 2.0
+    ...
+    ...     @staticmethod
+    ...     def bounds(target, weight, parameter):
+    ...         return -math.inf, math.inf
+    ...
+    ...     @staticmethod
+    ...     def slopes(coef, target, weight, parameter):
+    ...         slope = -target + coef / weight
+    ...         return slope, slope, 1.0 / weight
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> trained = solve(X, np.array([0.0, 1.0, 0.0]), HalfSquaredError(), RBF(1.0), fit_intercept=False)
+    >>> K = np.exp(-((X - X.T) ** 2))
+    >>> np.allclose(trained.solution.state.coef[0], np.linalg.solve(K + np.eye(3), [0.0, 1.0, 0.0]), atol=1e-6)
+    True
     """
 
     parameter: float = 0.0

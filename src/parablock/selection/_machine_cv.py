@@ -1,0 +1,191 @@
+"""What the estimators that choose C and gamma by cross-validation share."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, _fit_context, is_classifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from parablock.estimators._machine import KernelMachine, on_host
+from parablock.kernels import make_kernel
+from parablock.monitor import Progress
+from parablock.selection.folds import Folds, rows_of
+from parablock.selection.grids import c_values, gamma_values
+from parablock.selection.results import Results, scores_of
+from parablock.selection.search import Found, search
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_SHARED = (
+    "kernel", "degree", "coef0", "fit_intercept", "tol", "max_iter", "partition", "n_blocks", "device", "n_jobs",
+    "memory_limit", "verbose", "random_state",
+)  # fmt: skip
+
+
+class KernelMachineCV(BaseEstimator):
+    """Base of the estimators that choose C and gamma. A subclass says of which machine, and lists its parameters."""
+
+    _machine_class: type[KernelMachine]
+    _parameter_constraints: dict[str, list[Any]] = {
+        "Cs": [_COUNT, "array-like"],
+        "gammas": [_COUNT, "array-like", StrOptions({"scale", "auto"})],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, list, tuple, set, dict, None],
+        "refit": ["boolean", str, callable],
+        "return_train_score": ["boolean"],
+        **{name: KernelMachine._parameter_constraints[name] for name in _SHARED},
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self._machine().__sklearn_tags__().input_tags
+        return tags
+
+    def _machine(self, **found: Any) -> KernelMachine:
+        """The machine whose parameters are chosen."""
+        names = self._machine_class._get_param_names()
+        return self._machine_class(**{n: v for n, v in self.get_params(deep=False).items() if n in names}, **found)
+
+    # --------------------------------------------------------------------------------------------- fitting
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        """Try every C with every gamma in cross-validation, and train with the best on all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, dataframe or torch tensor, shape (n_samples, n_features)
+            For ``kernel="precomputed"`` the (n_samples, n_samples) kernel matrix.
+        y : array of shape (n_samples,)
+            Class labels, or real targets.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C for each sample; scorers that take weights get them too.
+        groups : array of shape (n_samples,), optional
+            For splitters such as GroupKFold.
+
+        Returns
+        -------
+        self
+        """
+        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+        machine = self._machine()
+        rows, labels, weight = machine._checked(X, y, sample_weight)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(machine, name):
+                setattr(self, name, getattr(machine, name))
+        splitter = check_cv(self.cv, labels, classifier=is_classifier(self))
+        folds = Folds.of(machine, labels, weight, list(splitter.split(rows, labels, groups)))
+        if is_classifier(self):
+            self.classes_ = machine.classes_
+        self.n_splits_ = len(folds.splits)
+        self.scorer_ = check_scoring(machine, self.scoring)
+        self._search(rows, labels, folds, None if sample_weight is None else weight)
+        if self.refit is not False:
+            started = time.perf_counter()
+            self.best_estimator_ = self._machine(**self.best_params_).fit(X, y, sample_weight)
+            self.refit_time_ = time.perf_counter() - started
+        return self
+
+    def _search(self, X: Any, y: np.ndarray, folds: Folds, weight: np.ndarray | None) -> None:
+        machine, progress = folds.machine, Progress(int(self.verbose))
+        Cs, gammas = c_values(self.Cs), self._gammas(machine, X, weight)
+        candidates = list(ParameterGrid({"C": Cs.tolist(), **({"gamma": gammas} if gammas else {})}))
+        results, unfinished = Results(candidates, self.n_splits_), []
+        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        settings = replace(machine._settings(self.partition), verbose=max(0, int(self.verbose) - 1))
+        self.n_iter_ = 0
+        for found in search(X, folds, Cs, gammas or [1.0], settings, np.random.default_rng(seed)):
+            self.n_iter_ += found.iterations
+            number = found.C * max(1, len(gammas)) + found.gamma
+            self._score(results, number, found, X, y, folds, weight)
+            names = ", ".join(f"{name}={value:g}" for name, value in candidates[number].items())
+            progress.say(f"{names}: {found.seconds:.1f} s for {self.n_splits_} folds")
+            if found.reason != "converged":
+                unfinished.append(names)
+        self.kernel_evaluations_ = found.kernel_evaluations
+        self.cv_results_ = results.table()
+        self._choose()
+        self._warn(unfinished, len(candidates))
+
+    def _gammas(self, machine: KernelMachine, X: Any, weight: np.ndarray | None) -> list[float]:
+        """Empty for kernels that have none."""
+        if not hasattr(make_kernel(self.kernel), "gamma"):
+            return []
+        everyone = np.ones(X.shape[0]) if weight is None else weight
+        scale, auto = (machine.set_params(gamma=name)._numeric_gamma(X, everyone) for name in ("scale", "auto"))
+        return gamma_values(self.gammas, scale, auto).tolist()
+
+    def _score(
+        self, results: Results, number: int, found: Found, X: Any, y: np.ndarray, folds: Folds, weight: Any
+    ) -> None:
+        parts = ("test", "train") if self.return_train_score else ("test",)
+        for split, (decision, (train, test)) in enumerate(zip(found.predictions, folds.splits, strict=True)):
+            results.put(number, split, fit_time=found.seconds / self.n_splits_)
+            for part, chosen in zip(parts, (test, train), strict=False):
+                started = time.perf_counter()
+                fitted = folds.fitted(decision[:, chosen])
+                some = rows_of(folds.machine, X, chosen, train)
+                scores = scores_of(self.scorer_, fitted, some, y[chosen], None if weight is None else weight[chosen])
+                results.put(number, split, **{f"{part}_{name}": value for name, value in scores.items()})
+                if part == "test":
+                    results.put(number, split, score_time=time.perf_counter() - started)
+
+    def _choose(self) -> None:
+        """Set what is said of the best candidate."""
+        scores = [name.removeprefix("rank_test_") for name in self.cv_results_ if name.startswith("rank_test_")]
+        self.multimetric_ = scores != ["score"]
+        if self.refit is False and self.multimetric_:
+            return
+        if callable(self.refit):
+            self.best_index_ = int(self.refit(self.cv_results_))
+        else:
+            name = self.refit if self.multimetric_ else "score"
+            if name not in scores:
+                raise ValueError(
+                    f"With several scores ({', '.join(scores)}) refit must be the name of the one to choose by, a "
+                    f"function of cv_results_ that returns the number of the best, or False; got {self.refit!r}."
+                )
+            self.best_index_ = int(self.cv_results_[f"rank_test_{name}"].argmin())
+            self.best_score_ = float(self.cv_results_[f"mean_test_{name}"][self.best_index_])
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+
+    def _warn(self, unfinished: Sequence[str], count: int) -> None:
+        if unfinished:
+            warnings.warn(
+                f"{len(unfinished)} of {count} candidates did not converge to tol={self.tol:g} (max_iter="
+                f"{self.max_iter}): {'; '.join(unfinished)}. Their scores are of what was reached. Raise max_iter or "
+                "tol, scale the data, or leave out the largest C.",
+                ConvergenceWarning,
+            )
+
+    # ------------------------------------------------------------------------------------------- predicting
+
+    def _best(self) -> KernelMachine:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} was fitted with refit=False and has no model: set refit=True and fit "
+                f"again, or fit {self._machine_class.__name__} with the parameters of your choice."
+            )
+        return self.best_estimator_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What the best model predicts: class labels, or targets in the shape that y had."""
+        return self._best().predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of the best model, by `scoring`."""
+        best = self._best()
+        scores = scores_of(self.scorer_, best, X, y, sample_weight)
+        return scores[self.refit] if self.multimetric_ else scores["score"]

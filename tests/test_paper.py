@@ -1,6 +1,7 @@
 """The paper's experiments on a few rows: their numbers, tables, figures, page and command line."""
 
 import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from benchmarks.paper.problems import SETS, Problem, load_problem
 from benchmarks.paper.rates import Rate, best_objective, constants, run_algorithm_1
 from benchmarks.paper.solvers import Place, logistic_solvers, partition_solvers, svm_solvers
 from benchmarks.paper.store import FOLDER, Store
-from benchmarks.paper.tracing import Course, Point, least_objective, trace
-from benchmarks.rivals import DCSVM, Parablock, PPackSVM
+from benchmarks.paper.tracing import Course, Point, _Listener, least_objective, trace
+from benchmarks.rivals import DCSVM, Model, Moment, Parablock, PPackSVM
 from parablock import BlockSolver, KernelSVC
 from parablock.datasets import load_covtype_sample
 from tests.small_problems import rbf
@@ -34,7 +35,7 @@ def request_for(tmp_path):
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """Warm up on little, and forget what was measured before."""
-    monkeypatch.setattr("benchmarks.paper.tracing.WARM_UP_ROWS", 100)
+    monkeypatch.setattr("benchmarks.paper.tracing.WARM_UP_ROWS", {"cpu": 100})
     monkeypatch.setattr(courses, "_measured", {})
     monkeypatch.setattr(courses, "_optima", {})
 
@@ -132,6 +133,30 @@ def test_long_courses_are_looked_at_here_and_there(covtype, monkeypatch):
     assert known == [0, 1, 2, 11]
 
 
+def test_a_rival_is_stopped_at_the_limit_and_keeps_what_it_had(covtype):
+    rival = PPackSVM(covtype.C, covtype.gamma, epochs=50, moments=30, n_jobs=1)
+    whole, stopped = trace(rival, covtype), trace(rival, covtype, limit=0.0)
+    assert not whole.stopped
+    assert stopped.stopped
+    assert len(stopped.points) == 1
+    assert len(whole.points) > 1
+    assert stopped.points[0].objective is not None
+    assert Course.of(json.loads(json.dumps(asdict(stopped)))) == stopped
+    ours = Parablock(covtype.C, covtype.gamma, n_jobs=1)
+    assert not trace(ours, covtype, limit=0.0).stopped  # it goes on for its own max_iter, and tells all at the end
+
+
+def test_moments_near_each_other_are_not_kept():
+    listener = _Listener(None)
+    model = Model(lambda rows: np.zeros(rows.shape[0]), coef=np.zeros(3))
+    for seconds in (1.0, 1.01, 1.02, 1.1, 1.11):
+        listener(Moment(seconds, model))
+    listener(Moment(1.12, model, last=True))
+    assert [moment.seconds for moment in listener.moments] == [1.0, 1.1, 1.12]
+    listener(Moment(1.13, replace(model, objective=-1.0)))
+    assert listener.moments[-1].seconds == 1.13
+
+
 # --------------------------------------------------------------------------------------------------------- experiments
 
 
@@ -175,7 +200,7 @@ def test_table2_and_its_figures_share_fits(request_for, monkeypatch):
     assert "Measured on" in page
     assert "Seed 0" in page
 
-    monkeypatch.setattr(courses, "trace", lambda rival, problem: pytest.fail(f"{rival} was measured again"))
+    monkeypatch.setattr(courses, "trace", lambda rival, problem, limit: pytest.fail(f"{rival} was measured again"))
     comparison.run(request)
     dcsvm.run(request)
     for name in ("comparison", "dcsvm"):
@@ -198,14 +223,43 @@ def test_only_measures_some_and_keeps_the_others(request_for, monkeypatch):
         measure("other", request_for(draw=True), ("covtype",), solvers)
 
 
+def test_numbers_of_other_runs_are_taken_in(request_for, tmp_path):
+    solvers = {key: svm_solvers("small")[key] for key in ("parablock", "casvm", "rff-100")}
+    few = measure("table2", request_for(only=["parablock"], folder=tmp_path / "a"), ("covtype",), solvers)["covtype"]
+    features = request_for(only=["rff-100"], folder=tmp_path / "b")
+    assert np.isnan(measure("table2", features, ("covtype",), solvers)["covtype"].optimum)  # none is needed
+    files = [tmp_path / name / "table2.json" for name in "ab"]
+    both = measure("comparison", request_for(draw=True, take=files), ("covtype",), solvers)["covtype"]
+    assert list(both.courses) == ["parablock", "rff-100"]
+    assert both.optimum == few.optimum
+    assert both.courses["parablock"] == few.courses["parablock"]
+    taken, first = (json.loads(path.read_text()) for path in (tmp_path / "comparison.json", files[1]))
+    assert taken["time"] == first["time"]
+    with pytest.raises(ValueError, match="small and hinge; use one of small and logistic"):
+        measure("logistic", request_for(take=files), ("covtype",), solvers, loss="logistic")
+    with pytest.raises(ValueError, match="--sets kdda: table2 knows covtype"):
+        measure("table2", request_for(sets=["kdda"]), ("covtype",), solvers)
+
+
+def test_numbers_are_kept_where_nothing_can_be_drawn(tmp_path, monkeypatch, capsys):
+    def missing():
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    monkeypatch.setattr("benchmarks.paper.figures.pyplot", missing)
+    arguments = ["dcsvm", "--rows", "200", "--sets", "covtype", "--limit", "60", "--docs", str(tmp_path)]
+    assert main([*arguments, "--only", "first-step"]) == 0
+    assert "draw them elsewhere" in capsys.readouterr().err
+    assert "first-step" in json.loads((tmp_path / "dcsvm.json").read_text())["sets"]["covtype"]["courses"]
+
+
 def test_a_set_that_is_missing_and_a_solver_that_fails_do_not_end_the_others(request_for, monkeypatch, capsys):
     def missing(rows, test_rows):
         raise FileNotFoundError("no such set: set PARABLOCK_DATA")
 
-    def too_large(rival, problem):
+    def too_large(rival, problem, limit):
         if isinstance(rival, DCSVM):
             raise MemoryError("no room")
-        return trace(rival, problem)
+        return trace(rival, problem, limit)
 
     monkeypatch.setitem(SETS, "ijcnn1", SETS["ijcnn1"].__class__(**{**SETS["ijcnn1"].__dict__, "make": missing}))
     monkeypatch.setattr(courses, "trace", too_large)

@@ -4,6 +4,7 @@
     python -m benchmarks.paper all                          # every experiment at the small scale: make paper
     python -m benchmarks.paper table2 --scale full --device cuda --only parablock dcsvm
     python -m benchmarks.paper table2 --draw                # tables and figures again, of the numbers that are there
+    python -m benchmarks.paper comparison --scale full --draw --take table2-full.json    # of another experiment's
 
     table1      the data sets
     table2      every solver, time and accuracy, support vector machine
@@ -42,13 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.running import note
 
     options = _parse(arguments)
-    request = Request(
-        Place(options.scale, options.device),
-        options.only,
-        options.draw,
-        options.rows,
-        *([options.docs] * bool(options.docs)),
-    )
+    own = ("only", "draw", "rows", "sets", "limit", "take", "folder")
+    asked = {name: getattr(options, name) for name in own if getattr(options, name) is not None}
+    request = Request(Place(options.scale, options.device), **asked)
     for name in EXPERIMENTS if options.experiment == "all" else (options.experiment,):
         start = time.perf_counter()
         note(f"--- {name}, {options.scale}")
@@ -57,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (ValueError, FileNotFoundError) as error:
             note(str(error))
             return 2
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            note(f"{name}: the numbers are kept; matplotlib is not installed: draw them elsewhere with --draw")
         note(f"--- {name}: {time.perf_counter() - start:.0f} s")
     return 0
 
@@ -68,14 +69,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("experiment", choices=[*EXPERIMENTS, "all"])
     parser.add_argument("--scale", choices=["small", "full"], default="small")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what computes kernel values")
-    parser.add_argument("--only", nargs="+", default=(), metavar="SOLVER", help="measure these; the others stay")
+    parser.add_argument("--only", nargs="+", metavar="SOLVER", help="measure these, in this order; the others stay")
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="measure these data sets; the others stay")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="stop a rival that takes longer")
+    parser.add_argument(
+        "--take", nargs="+", type=Path, metavar="FILE", help="take in the numbers of other runs of the same solvers"
+    )
     parser.add_argument("--draw", action="store_true", help="measure nothing, draw what is there")
     parser.add_argument("--rows", type=int, help="training rows, for a trial; use with --docs")
-    parser.add_argument("--docs", type=Path, help="folder for results (default: docs/paper)")
+    parser.add_argument("--docs", type=Path, dest="folder", help="folder for results (default: docs/paper)")
     options = parser.parse_args(arguments)
     if options.rows is not None and options.rows < 100:
         parser.error(f"--rows {options.rows} was given; use 100 or more")
-    if options.rows is not None and options.docs is None:
+    if options.rows is not None and options.folder is None:
         parser.error("--rows is for a trial: name another folder for its results with --docs")
     return options
 

@@ -46,8 +46,11 @@ class Store:
         return stored
 
     def save(self, numbers: Mapping[str, Any]) -> None:
-        """Write numbers with the time and the machine; an interrupted run leaves the last file whole."""
-        report = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "machine": place(), **numbers}
+        """Write numbers with the time and the machine."""
+        self.keep({"time": datetime.now(UTC).isoformat(timespec="seconds"), "machine": place(), **numbers})
+
+    def keep(self, report: Mapping[str, Any]) -> None:
+        """Write a report as it is; an interrupted run leaves the last file whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".part")
         draft.write_text(json.dumps(report, indent=1, default=float) + "\n", encoding="utf-8")

@@ -56,4 +56,5 @@ def _cells(key: str, course: Course, optimum: float) -> tuple[str, ...]:
         if goal is not None and goal.accuracy is not None:
             accuracy = goal.accuracy
     shown = "-" if accuracy is None else f"{100 * accuracy:.2f}"
-    return f"{course.seconds:.2f}", at_goal, f"{course.cpu_seconds:.1f}", shown, error
+    stopped = "stopped at " if course.stopped else ""
+    return f"{stopped}{course.seconds:.2f}", at_goal, f"{course.cpu_seconds:.1f}", shown, error

@@ -13,10 +13,14 @@ from benchmarks.paper.problems import Problem
 from benchmarks.rivals import Moment, Parablock, Rival
 from benchmarks.rivals.models import Modeller
 
-WARM_UP_ROWS = 2_000  # are fitted first, so that what is compiled or started once is not counted
+# Are fitted first, so that what is compiled or started once is not counted; a GPU's programs are compiled for the size
+# of blocks.
+WARM_UP_ROWS = {"cpu": 2_000, "cuda": 20_000}
+WARM_UP_ITERATIONS = 12  # of our own solver on a GPU, with all rows
 ERROR = 1e-3  # the paper's goal: relative error of the dual objective
 _AT_ONCE = 16  # coefficient vectors whose objectives are computed together
 _MOST_MOMENTS = 40  # whose accuracy is computed: the first ones, and evenly spaced later ones
+_APART = 1.03  # a moment whose objective must be computed is kept if it is so much later than the last
 
 
 @dataclass(frozen=True)
@@ -39,16 +43,19 @@ class Course:
     cpu_seconds : float
         Of all threads.
     points : list of Point
+    stopped : bool
+        Whether it was stopped at the limit of time, before its own end.
     """
 
     seconds: float
     cpu_seconds: float
     points: list[Point]
+    stopped: bool = False
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Course:
         """The same from what a file has kept."""
-        return cls(stored["seconds"], stored["cpu_seconds"], [Point(**point) for point in stored["points"]])
+        return cls(**{**stored, "points": [Point(**point) for point in stored["points"]]})
 
     @property
     def last(self) -> Point:
@@ -71,13 +78,18 @@ class Course:
         return None
 
 
-def trace(rival: Rival, problem: Problem) -> Course:
-    """Fit, and look at every model that the solver tells of."""
+def trace(rival: Rival, problem: Problem, limit: float | None = None) -> Course:
+    """Fit, and look at the models that the solver tells of; after `limit` seconds it is stopped when it tells one."""
     _warm_up(rival, problem)
-    moments: list[Moment] = []
+    # Our own solver tells all when it is done, after as many iterations as it was given.
+    listener, stopped = _Listener(None if isinstance(rival, Parablock) else limit), False
     cpu = time.process_time()
-    rival.fit(problem.X, problem.y, watch=moments.append)
+    try:
+        rival.fit(problem.X, problem.y, watch=listener)
+    except _OutOfTime:
+        stopped = True
     cpu = time.process_time() - cpu
+    moments = listener.moments
     objectives = _objectives(rival, problem, moments)
     looked_at = _some(len(moments))
     points = []
@@ -86,7 +98,27 @@ def trace(rival: Rival, problem: Problem) -> Course:
         if number in looked_at:
             accuracy = float(np.mean((moment.model.decision(problem.X_test) > 0) == (problem.y_test > 0)))
         points.append(Point(moment.seconds, objective, accuracy))
-    return Course(rival.seconds_, cpu, points)
+    return Course(moments[-1].seconds, cpu, points, stopped)
+
+
+class _OutOfTime(Exception):
+    """Ends a fit."""
+
+
+class _Listener:
+    """Keeps moments, but not many that are near each other: each holds coefficients of all rows."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.moments: list[Moment] = []
+        self._limit, self._next = limit, 0.0
+
+    def __call__(self, moment: Moment) -> None:
+        if moment.model.objective is None and moment.seconds < self._next and not moment.last:
+            return
+        self._next = _APART * moment.seconds
+        self.moments.append(moment)
+        if self._limit is not None and moment.seconds > self._limit and not moment.last:
+            raise _OutOfTime
 
 
 def least_objective(problem: Problem, loss: str, device: str, tol: float = 1e-3) -> float:
@@ -96,10 +128,12 @@ def least_objective(problem: Problem, loss: str, device: str, tol: float = 1e-3)
 
 
 def _warm_up(rival: Rival, problem: Problem) -> None:
-    """Fit a few rows; with our own solver on a GPU all of them, whose programs are compiled for the size of blocks."""
-    whole = isinstance(rival, Parablock) and rival.device == "cuda"
-    rows = len(problem.y) if whole else min(WARM_UP_ROWS, len(problem.y))
-    few = replace(rival).fit(problem.X[:rows], problem.y[:rows])
+    device = getattr(rival, "device", "cpu")
+    few, rows = replace(rival), min(WARM_UP_ROWS[device], len(problem.y))
+    if isinstance(few, Parablock) and device == "cuda":
+        rows = len(problem.y)
+        few.options = {**few.options, "max_iter": min(WARM_UP_ITERATIONS, few.options.get("max_iter", 100))}
+    few.fit(problem.X[:rows], problem.y[:rows])
     few.decision_function(problem.X_test[:100])
 
 

@@ -43,10 +43,11 @@ class Model:
 
 @dataclass(frozen=True)
 class Moment:
-    """The model that a solver would give if it were stopped after so many seconds of work."""
+    """The model that a solver would give if it were stopped after so many seconds of work; or its last, at its end."""
 
     seconds: float
     model: Model
+    last: bool = False
 
 
 Watch = Callable[[Moment], None]
@@ -63,12 +64,12 @@ class Stopwatch:
     def seconds(self) -> float:
         return time.perf_counter() - self._start
 
-    def tell(self, model: Callable[[], Model], seconds: float | None = None) -> None:
+    def tell(self, model: Callable[[], Model], seconds: float | None = None, last: bool = False) -> None:
         """Tell the listener, if there is one, of the model, which is made for it alone; of now, or of another time."""
         if self._watch is None:
             return
         now = self.seconds
-        self._watch(Moment(now if seconds is None else seconds, model()))
+        self._watch(Moment(now if seconds is None else seconds, model(), last))
         self._start = time.perf_counter() - now
 
 
@@ -113,7 +114,7 @@ class Rival(ABC):
         clock = Stopwatch(watch)
         self.model_ = self._train(X, np.where(labels == 1, 1.0, -1.0), clock)
         self.seconds_ = clock.seconds
-        clock.tell(lambda: self.model_)
+        clock.tell(lambda: self.model_, last=True)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

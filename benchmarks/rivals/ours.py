@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,10 +59,10 @@ class Parablock(KernelRival):
             warnings.simplefilter("ignore", ConvergenceWarning)  # to stop early may be what is asked for
             self.estimator_.fit(X, y)
         if not self.fit_intercept:
-            models = Modeller.of(self.make_device, X, self.gamma)
+            models = cache(lambda: Modeller.of(self.make_device, X, self.gamma))  # for the listener, who is not timed
             before = np.zeros(len(y))
             for record, coef in diary.entries[:-1]:
-                clock.tell(lambda: self._model(models, record, before, coef), record.seconds)  # noqa: B023
+                clock.tell(lambda: self._model(models(), record, before, coef), record.seconds)  # noqa: B023
                 before = coef
         coef = np.zeros(len(y))
         coef[self.estimator_.support_] = self.estimator_.dual_coef_[0]

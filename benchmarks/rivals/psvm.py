@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from benchmarks.rivals.base import Model, Stopwatch
+from benchmarks.rivals.low_rank import LowRank
 from benchmarks.rivals.workshop import DualRival, Workshop
 
 _ITERATIONS = 200
@@ -49,25 +50,25 @@ class PSVM(DualRival):
         self.rank_ = factor.shape[1]
         y = workshop.problem.target[0]
         signs = y if self.fit_intercept else np.zeros_like(y)
-        point, self.iterations_ = interior_point(factor * y[:, None], signs, self.C, self.tol)
+        point, self.iterations_ = interior_point(factor.scaled(y), signs, self.C, self.tol)
         alpha = point.a
         alpha = np.where(alpha < _ON_BOUND * self.C, 0.0, np.where(alpha > (1 - _ON_BOUND) * self.C, self.C, alpha))
         return workshop.models.everywhere(y * alpha, point.nu)
 
 
-def incomplete_cholesky(workshop: Workshop, rank: int) -> np.ndarray:
+def incomplete_cholesky(workshop: Workshop, rank: int) -> LowRank:
     """``H`` of shape (n, rank) with ``H H'`` near the kernel matrix; fewer columns where that is exact already."""
     samples, kernel = workshop.samples, workshop.kernel
-    left = kernel.diagonal(samples.self_overlap).astype(np.float64)
-    factor = np.zeros((len(samples), rank), order="F")
+    factor = LowRank.zeros(len(samples), rank, workshop.device)
+    known, left = factor.values, factor.near(kernel.diagonal(samples.self_overlap).astype(np.float64))
     precision = 10 * np.finfo(samples.dtype).eps
     for column in range(rank):
         pivot = int(left.argmax())
         if left[pivot] <= precision:
-            return factor[:, :column]
-        values = workshop.device.gram(kernel, samples, samples.take(np.array([pivot])))[:, 0]
-        own = (values - factor[:, :column] @ factor[pivot, :column]) / np.sqrt(left[pivot])
-        factor[:, column] = own
+            return factor.first(column)
+        values = factor.near(workshop.device.gram(kernel, samples, samples.take(np.array([pivot])))[:, 0])
+        own = (values - known[:, :column] @ known[pivot, :column]) / left[pivot] ** 0.5
+        known[:, column] = own
         left -= own * own
         left[pivot] = 0.0
     return factor
@@ -100,15 +101,15 @@ class Point(NamedTuple):
         return min([float(np.nanmin(share)) for share in shares if not np.isnan(share).all()], default=np.inf)
 
 
-def interior_point(V: np.ndarray, signs: np.ndarray, C: float, tol: float) -> tuple[Point, int]:
+def interior_point(V: LowRank, signs: np.ndarray, C: float, tol: float) -> tuple[Point, int]:
     """Minimise ``1/2 a'VV'a - sum a`` for 0 <= a <= C and ``signs'a = 0`` by Mehrotra's predictor and corrector.
 
     Signs that are all zero mean no constraint. Returns the point and the number of iterations.
     """
-    n = len(V)
+    n = V.shape[0]
     point = Point(np.full(n, 0.5 * C), np.ones(n), np.ones(n), 0.0)
     for iteration in range(_ITERATIONS):
-        product, gap = V @ (point.a @ V), point.gap(C)
+        product, gap = V.dot(V.dot_transposed(point.a)), point.gap(C)
         residual = product - 1.0 - point.low + point.high + point.nu * signs
         small = tol * max(1.0, abs(0.5 * point.a @ product - point.a.sum()))
         if max(gap, C * np.abs(residual).sum(), C * abs(signs @ point.a)) <= small:
@@ -125,16 +126,18 @@ def interior_point(V: np.ndarray, signs: np.ndarray, C: float, tol: float) -> tu
 class _Newton:
     """The linear system of a Newton step, factorised once."""
 
-    def __init__(self, V: np.ndarray, signs: np.ndarray, C: float, point: Point, residual: np.ndarray) -> None:
-        self.signs, self.point, self.residual, self.room = signs, point, residual, C - point.a
+    def __init__(self, V: LowRank, signs: np.ndarray, C: float, point: Point, residual: np.ndarray) -> None:
+        self.V, self.signs, self.point, self.residual, self.room = V, signs, point, residual, C - point.a
         self.diagonal = point.low / point.a + point.high / self.room
-        self.scaled = V / self.diagonal[:, None]
-        self.core = cho_factor(np.eye(V.shape[1]) + V.T @ self.scaled, overwrite_a=True, check_finite=False)
+        core = np.eye(V.shape[1]) + V.gram(1.0 / self.diagonal)
+        self.core = cho_factor(core, overwrite_a=True, check_finite=False)
         self.across = self._inverse(signs)
 
     def _inverse(self, b: np.ndarray) -> np.ndarray:
         """(D + VV')^-1 b, by Sherman, Morrison and Woodbury."""
-        return b / self.diagonal - self.scaled @ cho_solve(self.core, b @ self.scaled, check_finite=False)
+        scaled = b / self.diagonal
+        inner = cho_solve(self.core, self.V.dot_transposed(scaled), check_finite=False)
+        return scaled - self.V.dot(inner) / self.diagonal
 
     def step(self, low_goal: np.ndarray, high_goal: np.ndarray) -> Point:
         """To where a * low and (C - a) * high are the goals, to first order."""

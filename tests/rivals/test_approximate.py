@@ -1,5 +1,7 @@
 """The rivals that solve another problem, or stop early: each against a slow and obvious version of its own method."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.linalg import lapack
@@ -9,6 +11,7 @@ from sklearn.svm import SVC
 
 from benchmarks.rivals import CASVM, LIBSVM, PSVM, Nystroem, PPackSVM, RandomFeatures
 from benchmarks.rivals.casvm import balanced
+from benchmarks.rivals.low_rank import LowRank
 from benchmarks.rivals.psvm import incomplete_cholesky, interior_point
 from tests.rivals.conftest import GAMMA, C
 from tests.small_problems import rbf
@@ -95,8 +98,8 @@ def test_ppacksvm_approaches_the_optimum(small):
 def test_incomplete_cholesky_is_lapacks_with_pivots():
     X = np.random.default_rng(0).normal(size=(80, 3))
     with PSVM(n_jobs=1)._workshop(X, np.ones(80)) as workshop:
-        factor = incomplete_cholesky(workshop, 30)
-        whole = incomplete_cholesky(workshop, 80)
+        factor = incomplete_cholesky(workshop, 30).values
+        whole = incomplete_cholesky(workshop, 80).values
     K = rbf(X, gamma=1.0)
     triangle, pivots, _, _ = lapack.dpstrf(K, lower=1)
     expected = np.tril(triangle)[np.argsort(pivots - 1), :30]
@@ -107,9 +110,23 @@ def test_incomplete_cholesky_is_lapacks_with_pivots():
 def test_incomplete_cholesky_stops_when_it_is_exact():
     X = np.repeat(np.arange(5.0)[:, None], 8, axis=0)  # five different rows
     with PSVM(n_jobs=1)._workshop(X, np.ones(40)) as workshop:
-        factor = incomplete_cholesky(workshop, 40)
+        factor = incomplete_cholesky(workshop, 40).values
     assert factor.shape == (40, 5)
     np.testing.assert_allclose(factor @ factor.T, rbf(X, gamma=1.0), atol=1e-12)
+
+
+def test_a_low_rank_matrix_computes_the_same_with_torch():
+    torch = pytest.importorskip("torch")
+    card = SimpleNamespace(name="cuda", device=torch.device("cpu"))  # the same program, without a GPU
+    rng = np.random.default_rng(3)
+    V, row, column = rng.normal(size=(9, 4)), rng.normal(size=9), rng.normal(size=4)
+    tall = LowRank.zeros(9, 5, card).first(4)
+    tall.values[:] = tall.near(V)
+    assert tall.shape == (9, 4)
+    np.testing.assert_allclose(tall.dot(column), V @ column)
+    np.testing.assert_allclose(tall.dot_transposed(row), row @ V)
+    np.testing.assert_allclose(tall.gram(row), V.T @ np.diag(row) @ V)
+    np.testing.assert_allclose(tall.scaled(row).dot(column), row * (V @ column))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -117,7 +134,7 @@ def test_interior_point_finds_the_least_value(intercept):
     rng = np.random.default_rng(2)
     V, y = rng.normal(size=(60, 8)), np.where(rng.random(60) < 0.5, -1.0, 1.0)
     signs = y if intercept else np.zeros(60)
-    point, iterations = interior_point(V, signs, 1.5, 1e-9)
+    point, iterations = interior_point(LowRank(V), signs, 1.5, 1e-9)
     assert iterations < 60
 
     def value(a):

@@ -330,6 +330,8 @@ def test_a_straight_line_has_its_rate():
     assert found.fit == pytest.approx(1.0)
     assert found.until(1e-2) == 1 + int(np.ceil(np.log(1e-2 / 0.3) / np.log(0.8)))
     assert found.until(1e-20) is None
+    at_once = Rate.of(np.array([-9.0, -10.0]), -10.0)
+    assert (at_once.iterations, at_once.until(1e-6)) == (1, 2)
     assert Rate.of(objectives[:5], -10.0).rate is None
 
 

@@ -17,6 +17,8 @@ from parablock.datasets import load_covtype_sample
 
 ROWS = {"small": 400, "full": 4_000}
 BLOCKS = 8
+SMALL = 1e-6  # relative error that iterations are counted to
+POINTS = 120  # of a curve that are kept
 ITERATIONS = {"exact": 300, "least": 1500, "blocks": 600, "constants": 200}  # at most, of each kind of run
 KERNELS: dict[str, dict[str, Any]] = {
     "positive definite (rbf)": {"C": 1.0, "kernel": "rbf", "gamma": 2.0},
@@ -67,7 +69,7 @@ def _solvers(X: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:
             for name, (solver, iterations) in block_solvers(len(y) // BLOCKS).items():
                 options = {"partition": "tree", "n_blocks": BLOCKS}
                 rate = Rate.of(run_algorithm_1(X, y, loss, kernel, iterations, solver, **options), optimum)
-                found.append({"kernel": kernel_name, "loss": loss, "solver": name, **asdict(rate)})
+                found.append({"kernel": kernel_name, "loss": loss, "solver": name, **_kept(rate)})
                 note(f"{kernel_name}, {loss}, {name}: rate {rate.rate}, {rate.iterations} iterations")
     return found
 
@@ -80,26 +82,33 @@ def _blocks(X: np.ndarray, y: np.ndarray, many: tuple[int, ...]) -> list[dict[st
             for count in many:
                 objectives = run_algorithm_1(X, y, "hinge", kernel, most, EXACT, partition=partition, n_blocks=count)
                 rate = Rate.of(objectives, optimum)
-                one = {"kernel": kernel_name, "partition": partition, "blocks": count, "until": rate.until(1e-6)}
-                found.append({**one, **asdict(rate)})
-                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(1e-6)} to 1e-6")
+                found.append({"kernel": kernel_name, "partition": partition, "blocks": count, **_kept(rate)})
+                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(SMALL)} to {SMALL:g}")
     return found
+
+
+def _kept(rate: Rate) -> dict[str, Any]:
+    """What a file keeps of a run: of its errors those that a figure with a logarithmic axis can show."""
+    times = np.unique(np.geomspace(1, max(1, rate.iterations), POINTS).astype(int))[: rate.iterations]
+    errors = [[int(time), rate.errors[time - 1]] for time in times]
+    return {**asdict(rate), "until": rate.until(SMALL), "errors": errors}
 
 
 def _tables(stored: dict[str, Any]) -> tuple[str, ...]:
     solvers = markdown_table(
-        ("kernel", "loss", "solver of the blocks", "rate an iteration", "straightness", "iterations to 1e-6", "made"),
-        [
-            (one["kernel"], one["loss"], one["solver"], *_rate(one), _until(one["errors"]), str(one["iterations"]))
-            for one in stored["solvers"]
-        ],
+        ("kernel", "loss", "solver of the blocks", "rate an iteration", "straightness", f"iterations to {SMALL:g}"),
+        [(one["kernel"], one["loss"], one["solver"], *_rate(one), _until(one)) for one in stored["solvers"]],
     )
     blocks = markdown_table(
-        ("hinge loss, blocks solved exactly", "partition", "blocks", "rate an iteration", "straightness", "to 1e-6"),
-        [
-            (one["kernel"], one["partition"], str(one["blocks"]), *_rate(one), _until(one["errors"]))
-            for one in stored["blocks"]
-        ],
+        (
+            "hinge loss, blocks solved exactly",
+            "partition",
+            "blocks",
+            "rate an iteration",
+            "straightness",
+            f"to {SMALL:g}",
+        ),
+        [(one["kernel"], one["partition"], str(one["blocks"]), *_rate(one), _until(one)) for one in stored["blocks"]],
     )
     bounds = markdown_table(
         ("partition", "blocks k", "largest block B", "kappa", "L", "1 - the bound's rate", "1 - the worst rate"),
@@ -117,9 +126,8 @@ def _rate(one: dict[str, Any]) -> tuple[str, str]:
     return ("too few", "-") if one["rate"] is None else (f"{one['rate']:.4f}", f"{one['fit']:.3f}")
 
 
-def _until(errors: list[float]) -> str:
-    count = next((number for number, error in enumerate(errors, start=1) if error <= 1e-6), None)
-    return f"over {len(errors)}" if count is None else str(count)
+def _until(one: dict[str, Any]) -> str:
+    return f"over {one['iterations']}" if one["until"] is None else str(one["until"])
 
 
 def _draw(stored: dict[str, Any], path: Any) -> None:
@@ -131,8 +139,7 @@ def _draw(stored: dict[str, Any], path: Any) -> None:
                 if (one["kernel"], one["loss"]) == (kernel, loss) and one["errors"]:
                     choice, how = one["solver"].split(", ")
                     line = "-" if how == "exact" else ":"
-                    times = np.arange(1, len(one["errors"]) + 1)
-                    axes.plot(times, one["errors"], line, color=COLOURS[choice], label=one["solver"], linewidth=1.4)
+                    axes.plot(*zip(*one["errors"]), line, color=COLOURS[choice], label=one["solver"], linewidth=1.4)
             axes.set(xscale="log", yscale="log", xlabel="iteration", ylabel="relative error", title=f"{kernel}, {loss}")
         axes = grid[row, 2]
         for partition, (colour, marker) in PARTITION_STYLES.items():
@@ -143,7 +150,9 @@ def _draw(stored: dict[str, Any], path: Any) -> None:
             ]
             if points:
                 axes.plot(*zip(*points), color=colour, marker=marker, label=partition)
-        axes.set(xscale="log", yscale="log", xlabel="blocks k", ylabel="iterations to 1e-6", title=f"{kernel}, hinge")
+        axes.set(
+            xscale="log", yscale="log", xlabel="blocks k", ylabel=f"iterations to {SMALL:g}", title=f"{kernel}, hinge"
+        )
         axes.legend()
     grid[0, 0].legend(fontsize=8)
     save(figure, path)

@@ -41,12 +41,15 @@ class Rate:
         Made, or until the error was below what double precision resolves.
     errors : list of float
         Relative, after each of them.
+    ended : bool
+        Whether the next error was below what double precision resolves.
     """
 
     rate: float | None
     fit: float | None
     iterations: int
     errors: list[float]
+    ended: bool
 
     @classmethod
     def of(cls, objectives: np.ndarray, optimum: float) -> Rate:
@@ -55,16 +58,17 @@ class Rate:
         errors = errors[: small[0]] if len(small) else errors
         half = len(errors) // 2
         if len(errors) - half < _LEAST_POINTS:
-            return cls(None, None, len(errors), errors.tolist())
+            return cls(None, None, len(errors), errors.tolist(), len(small) > 0)
         times, logs = np.arange(half, len(errors)), np.log(errors[half:])
         slope, start = np.polyfit(times, logs, 1)
         spread = logs.var()
         fit = 1.0 - np.var(logs - slope * times - start) / spread if spread > 0 else 1.0
-        return cls(float(np.exp(slope)), float(fit), len(errors), errors.tolist())
+        return cls(float(np.exp(slope)), float(fit), len(errors), errors.tolist(), len(small) > 0)
 
     def until(self, error: float) -> int | None:
         """Iterations to a relative error."""
-        return next((number for number, one in enumerate(self.errors, start=1) if one <= error), None)
+        at_the_end = self.iterations + 1 if self.ended else None
+        return next((number for number, one in enumerate(self.errors, start=1) if one <= error), at_the_end)
 
 
 def run_algorithm_1(

@@ -53,7 +53,7 @@ class Store:
         """Write a report as it is; an interrupted run leaves the last file whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".part")
-        draft.write_text(json.dumps(report, indent=1, default=float) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(report, default=float) + "\n", encoding="utf-8")
         os.replace(draft, self.path)
 
     def publish(self, text: str) -> None:

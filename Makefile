@@ -11,7 +11,7 @@ CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # scikit-learn skips its array API checks unless SCIPY_ARRAY_API says that SciPy takes part.
 ONE_THREAD := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test lint format docs paper clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lint     lint and type check only"
 	@echo "make format   rewrite the code in the house format"
 	@echo "make docs     build the documentation into build/docs/"
+	@echo "make paper    run the paper's experiments at their small scale (up to an hour) and rebuild docs/paper"
 	@echo "make clean    remove the virtual environment, caches and build outputs"
 
 demo: $(VENV)/.installed-plot
@@ -40,6 +41,10 @@ format: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
+
+# In one process, whose experiments share fits.
+paper: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.paper all --scale small
 
 # One stamp for each extra of pyproject.toml: plot (for the demo), test and docs.
 $(VENV)/.installed-%: pyproject.toml constraints.txt

@@ -44,8 +44,3 @@ html_theme_options: dict[str, Any] = {
     "dark_css_variables": {"color-brand-primary": "#6cb0f5", "color-brand-content": "#6cb0f5"},
 }
 pygments_style, pygments_dark_style = "friendly", "github-dark"
-
-# Not in every checkout: a link to a page that is missing is no error, and neither is its place in the contents.
-AWAITED = r"(api/)?(callbacks|command-line|models|paper/index|plots|probabilities|report|selection|watching)(\.md)?"
-nitpick_ignore_regex = [("myst", AWAITED)]
-suppress_warnings = ["toc.not_readable"]

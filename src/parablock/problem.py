@@ -117,6 +117,8 @@ class Problem:
         gap, objective = _certificate(
             self.loss.compiled_dual, self.loss.compiled_primal, parameter, target, weight, coef, decision, bias
         )
+        if np.isnan(objective):
+            raise not_numbers()
         # With an intercept this is LIBSVM's stopping rule, the maximal violating pair, whatever the bias.
         violation = highest + lowest if self.intercept else max(highest, lowest)
         return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
@@ -192,6 +194,14 @@ class Measure:
     def free(self) -> np.ndarray:
         """Which variables are strictly inside their box and off every kink."""
         return self.upward == -self.downward
+
+
+def not_numbers() -> ValueError:
+    """For a point that holds nan: every comparison with it is false, so that it would look like the optimum."""
+    return ValueError(
+        "The kernel gave values that are not numbers. Check what it computes for rows with extreme values, and scale "
+        "the data."
+    )
 
 
 def fitting_bias(upward: np.ndarray, downward: np.ndarray) -> float:

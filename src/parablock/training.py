@@ -19,13 +19,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
 from parablock import vectors
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
-from parablock.kernels import Kernel
+from parablock.kernels import Called, Kernel
 from parablock.losses import Loss
-from parablock.mapped import column_means, is_sparse
+from parablock.mapped import column_means, is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read
 from parablock.partition import Partition, Partitioner, make_partitioner
@@ -55,7 +56,7 @@ _LARGE_BRIDGE, _MANY_MACHINES = 2, 4
 _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
-_FINGERPRINT_ROWS = 256
+_FINGERPRINT_ROWS, _FINGERPRINT_VALUES = 256, 16
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
         own = X.own if isinstance(X, Shard) else X
         if engine.everywhere(engine.checked(lambda: device.wants_whole_numbers(own))):
             centre = np.rint(centre)
-    with device.session():
+    with engine.listening(), device.session():
         crew = engine.checked(lambda: engine.over(device, kernel, X, centre))
         crew.refuse_nonsense(rng)
         partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
@@ -306,7 +307,17 @@ def solve(
     >>> trained.solution.state.coef.round(3)
     array([[-0.554, -1.276,  1.276,  0.554]])
     """
-    problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
+    order = None if is_mapped(X) else "C"
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), order=order, input_name="X")
+    target, weight = np.atleast_2d(np.asarray(target, dtype=np.float64)), np.asarray(C, dtype=np.float64)
+    if target.ndim != 2 or target.shape[1] != X.shape[0]:
+        raise ValueError(
+            f"target must have one value, or one for each output, for each of X's {X.shape[0]} rows; got shape "
+            f"{np.shape(target)}."
+        )
+    if not (np.isfinite(target).all() and np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("target and C must be finite, and C must not be negative.")
+    problem = Problem.build(loss, target, weight, fit_intercept)
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))
 
 
@@ -376,13 +387,17 @@ def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str
 def _fingerprint(kernel: Kernel, problem: Problem, X: Any) -> str:
     """What tells one problem from another; of the data some rows."""
     digest = hashlib.sha256()
-    parameters = {name: getattr(value, "__qualname__", value) for name, value in vars(kernel).items()}
-    digest.update(repr((type(kernel).__qualname__, sorted(parameters.items()))).encode())
-    digest.update(repr((type(problem.loss).__qualname__, problem.loss.parameter, problem.intercept)).encode())
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.intp))
     some = X[rows]
-    features = (some.data, some.indices, some.indptr) if sp.issparse(some) else (some,)
-    for part in (problem.target, problem.weight, *features):
+    parameters, parts = vars(kernel), [problem.target, problem.weight]
+    parts += [some.data, some.indices, some.indptr] if sp.issparse(some) else [some]
+    if isinstance(kernel, Called):
+        # A function says nothing of itself that would hold in another process; its values do.
+        few = some[:_FINGERPRINT_VALUES]
+        parameters, parts = {}, [*parts, kernel.values(few, few)]
+    digest.update(repr((type(kernel).__qualname__, sorted(parameters.items()))).encode())
+    digest.update(repr((type(problem.loss).__qualname__, problem.loss.parameter, problem.intercept)).encode())
+    for part in parts:
         digest.update(str(part.shape).encode())
         digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
     return digest.hexdigest()

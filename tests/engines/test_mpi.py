@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from parablock.engines import talk
 from parablock.engines.sharing import assigned, even_parts
 from tests.engines.problems import PROBLEMS, outcome
 from tests.engines.ranks import needs_mpi, results, run
@@ -55,6 +56,21 @@ def test_a_rank_that_fails_in_the_middle_stops_all():
     done = run(2, f"{HERE}/bad_shard.py", "in the middle")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every rank raised the same error" in done.stdout
+
+
+@needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ctrl_c_on_one_rank_ends_the_fit_on_all(rank):
+    done = run(2, f"{HERE}/interrupted.py", rank)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reason, iterations, _ = done.stdout.split()[-3:]
+    assert reason == "interrupted"
+    assert int(iterations) == 3
+
+
+def test_an_error_that_wants_more_than_a_text_keeps_its_message():
+    failed = [(1, ("UnicodeDecodeError", "invalid start byte"))]
+    assert str(talk._error(failed, 2)) == "UnicodeDecodeError: On rank 1 of 2: invalid start byte"
 
 
 @pytest.mark.parametrize("seed", range(5))

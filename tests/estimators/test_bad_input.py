@@ -8,7 +8,17 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
-from parablock import BlockSolver, KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+from parablock import (
+    BlockSolver,
+    KernelLogisticRegression,
+    KernelQuantileRegressor,
+    KernelRidge,
+    KernelSVC,
+    KernelSVR,
+    solve,
+)
+from parablock.kernels import RBF, Chi2
+from parablock.losses import Hinge
 from tests.small_problems import CASES, N, features, in_format, targets
 
 X, LABELS, NUMBERS = features(), targets("labels"), targets("numbers")
@@ -236,10 +246,36 @@ def test_precomputed_matrix_that_is_not_symmetric_is_refused():
 @pytest.mark.parametrize("data_format", ["dense", "csr"])
 def test_chi2_kernel_refuses_negative_features(data_format):
     words = ("Negative values", "chi2", "scale the features to be non-negative")
-    assert_refuses(KernelSVC(kernel="chi2"), in_format(X, data_format), LABELS, *words)
+    for kernel in ("chi2", Chi2(0.5)):
+        assert_refuses(KernelSVC(kernel=kernel), in_format(X, data_format), LABELS, *words)
     model = KernelSVC(kernel="chi2").fit(in_format(np.abs(X), data_format), LABELS)
     with pytest.raises(ValueError, match="Negative values"):
         model.predict(in_format(X, data_format))
+
+
+def test_a_kernel_that_is_nan_for_one_pair_is_refused():
+    class Patchy(RBF):
+        def transform(self, tile, row_self, column_self):
+            super().transform(tile, row_self, column_self)
+            tile[tile < 1e-15] = np.nan
+
+    rows = np.random.default_rng(0).normal(size=(1000, 1))
+    rows[[300, 700]] = [[-20.0], [20.0]]
+    labels = np.arange(1000) % 2
+    assert_refuses(KernelSVC(kernel=Patchy(0.05), n_blocks=6), rows, labels, "kernel gave values that are not")
+
+
+def test_solve_refuses_what_does_not_fit():
+    target = np.where(np.equal(LABELS, LABELS[0]), 1.0, -1.0)
+    assert solve(X.astype(np.int64), target, Hinge(), RBF(1.0)).solution.reason == "converged"
+    for bad, C, words in (
+        (target[:-1], 1.0, "one value"),
+        (np.append(target, target), 1.0, "one value"),
+        (target, -1.0, "must not be negative"),
+        (target * np.nan, 1.0, "must be finite"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            solve(X, bad, Hinge(), RBF(1.0), C=C)
 
 
 def one_value(A, B):

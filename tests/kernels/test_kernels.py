@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
+from parablock.devices.cpu.overlaps import self_overlap
 from parablock.kernels import KERNELS, Kernel, make_kernel
 
 GAMMA, COEF0, DEGREE = 0.3, 0.5, 3
@@ -303,3 +304,10 @@ def test_kernel_object_is_used_as_it_is():
 def test_unknown_kernel_is_refused_with_the_names_that_are_known():
     with pytest.raises(ValueError, match=r"Unknown kernel 'gaussian'.*'rbf'"):
         make_kernel("gaussian")
+
+
+@pytest.mark.parametrize("kind", ["product", "minimum"])
+def test_a_huge_row_costs_the_others_nothing(kind):
+    rows = sp.csr_matrix(np.array([[1e9, 0, 0], [0, 0, 0], [0, 1, 0], [0, 1, 1], [0, 0, 3], [0, 0, 0]]))
+    found = self_overlap(kind, rows.data, rows.indptr)
+    np.testing.assert_array_equal(found, self_overlap(kind, rows.toarray()))

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not at all, refused when they do not fit, and a resumed run ends at the same optimum."""
 
 import errno
+import functools
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from parablock import Checkpoint, CheckpointError, KernelLogisticRegression, KernelSVC
+from parablock import Checkpoint, CheckpointError, KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.monitor import checkpoint as module
 from parablock.monitor.checkpoint import Snapshot, read, write
 from tests.engines.ranks import command, environment, needs_mpi, run
@@ -43,7 +44,9 @@ def stopped_early(path, X, y, iterations=3, **more):
 def snapshot(n=5):
     rng = np.random.default_rng(0)
     memory = {"schedule": {"iteration": 3}, "random": np.random.default_rng(1).bit_generator.state}
-    return Snapshot(rng.normal(size=(2, n)), rng.normal(size=(2, n)), np.arange(n - 1), 3, [], 1.5, memory)
+    last_step = rng.normal(size=(2, n)), rng.normal(size=(2, n))
+    coef, decision = rng.normal(size=(2, n)), rng.normal(size=(2, n))
+    return Snapshot(coef, decision, last_step, np.arange(n - 1), 3, [], 1.5, memory)
 
 
 # ------------------------------------------------------------------------------------------------------------- resuming
@@ -75,6 +78,71 @@ def test_several_outputs_and_logistic_loss_resume(moons, path):
     resumed = KernelLogisticRegression(**settings, checkpoint=path, resume=True).fit(X, y)
     straight = KernelLogisticRegression(**settings).fit(X, y)
     assert resumed.dual_objective_ == pytest.approx(straight.dual_objective_, rel=1e-6)
+
+
+def test_a_resumed_run_takes_the_same_steps(moons, path):
+    X, y = moons
+    settings = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
+    straight = KernelRidge(**settings).fit(X, y)
+    with pytest.warns(UserWarning, match="max_iter"):
+        KernelRidge(**settings, max_iter=4, checkpoint=Checkpoint(path, iterations=1)).fit(X, y)
+    resumed = KernelRidge(**settings, checkpoint=path, resume=True).fit(X, y)
+    assert resumed.n_iter_ == straight.n_iter_ > 6
+    np.testing.assert_allclose(
+        [record.objective for record in resumed.history_], [record.objective for record in straight.history_]
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 6), (6, 1)])
+def test_one_block_becomes_several_and_back(moons, path, first, second):
+    stopped_early(path, *moons, iterations=2, n_blocks=first, tol=1e-9)
+    settings = {**SETTINGS, "n_blocks": second}
+    resumed = KernelSVC(**settings, checkpoint=path, resume=True).fit(*moons)
+    assert resumed.violation_ <= SETTINGS["tol"]
+    assert resumed.dual_objective_ == pytest.approx(KernelSVC(**settings).fit(*moons).dual_objective_, rel=1e-6)
+
+
+def test_regrouped_blocks_become_the_papers(moons, path):
+    stopped_early(path, *moons)
+    resumed = KernelSVC(**{**SETTINGS, "regroup": False, "tol": 1e-2}, checkpoint=path, resume=True).fit(*moons)
+    assert resumed.dual_objective_ == pytest.approx(KernelSVC(**SETTINGS).fit(*moons).dual_objective_, rel=1e-4)
+
+
+def test_local_prediction_of_what_had_converged(moons, path):
+    settings = {**SETTINGS, "regroup": False, "tol": 1e-2, "prediction": "local", "partition": "kmeans"}
+    straight = KernelSVC(**settings, checkpoint=Checkpoint(path, seconds=0)).fit(*moons)
+    resumed = KernelSVC(**settings, checkpoint=path, resume=True).fit(*moons)
+    assert resumed.violation_ <= settings["tol"]
+    assert np.mean(resumed.predict(moons[0]) == straight.predict(moons[0])) > 0.99
+    warm = KernelSVC(**settings, warm_start=True).fit(*moons)
+    assert np.mean(warm.fit(*moons).predict(moons[0]) == straight.predict(moons[0])) > 0.99
+
+
+def test_functions_are_told_apart_by_their_values(moons, path):
+    def wide(scale):
+        return functools.partial(_exponential, scale=scale)
+
+    stopped_early(path, *moons, kernel=wide(1.0))
+    with pytest.raises(CheckpointError, match="another problem"):
+        KernelSVC(**SETTINGS, kernel=wide(2.0), checkpoint=path, resume=True).fit(*moons)
+    KernelSVC(**SETTINGS, kernel=wide(1.0), checkpoint=path, resume=True).fit(*moons)
+
+
+def _exponential(X, Z, scale):
+    return np.exp(-np.linalg.norm(X[:, None] - Z[None], axis=2) / scale)
+
+
+def test_sigterm_at_the_very_end_is_not_lost():
+    keeper = module.Keeper(None, "", np.arange(2), writes=True)
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with keeper.listening():
+            signal.raise_signal(signal.SIGTERM)
+            assert not heard
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_auto_starts_where_there_is_nothing_and_goes_on_where_there_is(moons, path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TextIO, TypeVar
 
@@ -87,6 +88,10 @@ class Engine(ABC):
     def predict_elsewhere(self, estimator: Any, method: str, X: Any) -> Any:
         """The result of a method of the fitted estimator, where other machines compute it; None where this one does."""
         return None
+
+    def listening(self) -> AbstractContextManager[None]:
+        """While this lasts, what the user asks for by Ctrl-C reaches all machines."""
+        return nullcontext()
 
     def is_first(self) -> bool:
         """Whether this process is the one that writes files and progress."""

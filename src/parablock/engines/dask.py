@@ -35,7 +35,7 @@ from parablock.engines.dask_worker import (
 )
 from parablock.engines.mailbox import Mailbox
 from parablock.engines.sharing import even_parts
-from parablock.kernels import Kernel
+from parablock.kernels import Kernel, Precomputed, kernel_is
 
 logger = logging.getLogger("parablock")
 _LOOK_SECONDS = 0.25  # how often the client looks after the workers
@@ -97,7 +97,7 @@ class DaskEngine(Engine):
         from parablock.callbacks.messenger import Messenger
         from parablock.callbacks.support import watch_of
 
-        if estimator.kernel == "precomputed":
+        if kernel_is(estimator.kernel, Precomputed):
             raise ValueError("kernel='precomputed' needs all rows on one machine: use engine='local'.")
         client, watch = self._client(), watch_of(estimator)
         rows = Rows(client, X, y, sample_weight)
@@ -114,6 +114,8 @@ class DaskEngine(Engine):
                 iteration, newer = attempt.where_it_stopped()
             except _Unreachable:
                 iteration, newer = 0, None
+            if plain.checkpoint is not None:
+                plain.set_params(resume="auto")  # what is there by now is of this fit
             logger.warning(
                 "A Dask worker was lost. %d are left; going on after iteration %d.",
                 len(client.nthreads()),

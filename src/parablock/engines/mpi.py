@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -54,9 +58,33 @@ class MPIEngine(RankEngine):
             ) from error
         return MPITalk(MPI.COMM_WORLD)
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Ctrl-C is noted while this lasts and raised on all ranks together: one that left alone would be waited for
+        for ever. A second one is raised at once."""
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+            yield
+            return
+
+        def note(number: int, frame: Any) -> None:
+            signal.signal(signal.SIGINT, before)
+            MPITalk.user_wants_to_stop = True
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            late, MPITalk.user_wants_to_stop = MPITalk.user_wants_to_stop, False
+        if late:
+            raise KeyboardInterrupt
+
 
 class MPITalk(Talk):
     """Collective operations of one communicator."""
+
+    user_wants_to_stop: ClassVar[bool] = False  # a matter of the process, whatever its communicators
 
     def __init__(self, comm: Any) -> None:
         super().__init__(comm.Get_rank(), comm.Get_size())
@@ -75,6 +103,10 @@ class MPITalk(Talk):
         self.comm.Reduce_scatter(np.ascontiguousarray(values), own, recvcounts=counts)
         self._count(values.nbytes - own.nbytes, started)
         return own
+
+    def interrupted(self) -> bool:
+        wants, MPITalk.user_wants_to_stop = MPITalk.user_wants_to_stop, False
+        return wants
 
     def agree(self, value: T) -> T:
         if self.size == 1:

@@ -24,7 +24,7 @@ from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.estimators._tensors import check_tensor, negative_for_chi2
-from parablock.kernels import KERNELS, Kernel, make_kernel
+from parablock.kernels import KERNELS, Chi2, Kernel, Precomputed, kernel_is, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
 from parablock.monitor import Checkpoint
@@ -91,9 +91,9 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.positive_only = self.kernel == "chi2"
+        tags.input_tags.sparse = not kernel_is(self.kernel, Precomputed)
+        tags.input_tags.pairwise = kernel_is(self.kernel, Precomputed)
+        tags.input_tags.positive_only = kernel_is(self.kernel, Chi2)
         return tags
 
     # --------------------------------------------------------------------------------------------- fitting
@@ -148,7 +148,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         of a tensor that stay on its device."""
         if isinstance(X, TensorRows):
             return check_tensor(self, X, y, reset=reset, **options)
-        precomputed = self.kernel == "precomputed"
+        precomputed = kernel_is(self.kernel, Precomputed)
         dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
         formats = False if precomputed else "csr"
         order = None if is_mapped(X) else "C"  # data on disk stays as it is, and gets into order when it is read
@@ -161,7 +161,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
                 "kernel='precomputed' needs the square kernel matrix of the training samples with themselves; got "
                 f"shape {X.shape}. Pass K with K[i, j] = kernel(x_i, x_j)."
             )
-        if self.kernel == "chi2" and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
+        if kernel_is(self.kernel, Chi2) and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
             raise negative_for_chi2()
         return checked
 
@@ -170,7 +170,9 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         array. Anything else as it is."""
         if not is_tensor(X):
             return X
-        local = isinstance(make_engine(self.engine), LocalEngine) and self.kernel != "precomputed" and not csr
+        local = (
+            isinstance(make_engine(self.engine), LocalEngine) and not kernel_is(self.kernel, Precomputed) and not csr
+        )
         return TensorRows(X) if local and is_plain(X) and self._settings(None).make_device().keeps(X) else on_host(X)
 
     def _refuse_a_large_copy(self, X: Any, dtype: Any) -> None:
@@ -224,7 +226,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
             if isinstance(X, Shard):
                 X = X.keep(rows)
             else:
-                X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else some_rows(X, rows)
+                X = X[np.ix_(rows, rows)] if kernel_is(self.kernel, Precomputed) else some_rows(X, rows)
             target, weight, sample_weight = target[:, rows], weight[:, rows], sample_weight[rows]
             start = None if start is None else start[:, rows]
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
@@ -347,14 +349,14 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
             f"{solution.state.relative_gap:.3g} of the objective"
         )
-        better = "" if self._dtype == np.float64 else "pass float64 data, or "
-        if self.device == "cuda":
-            better = "use device='cpu' with float64 data, or "
+        better, precision = "" if self._dtype == np.float64 else "pass float64 data, or ", str(self._dtype)
+        if self._settings(None).make_device().name == "cuda":
+            better, precision = "use device='cpu' with float64 data, or ", "float32"
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
             "max_iter or tol, or scale the data.",
             "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
-            f"{'float32' if self.device == 'cuda' else self._dtype} allows: {better}raise tol.",
+            f"{precision} allows: {better}raise tol.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
             "fit again with warm_start=True to go on from here.",
             "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
@@ -412,7 +414,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         """X checked and in the format of the training data; sparse rows for a dense model become dense a few at a
         time."""
         X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
-        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
+        if kernel_is(self.kernel, Precomputed) and len(self._rows) < X.shape[1]:
             X = X[:, self._rows]  # without the columns of rows that took no part
         if self._sparse or not sp.issparse(X):
             yield sp.csr_matrix(X) if self._sparse else X

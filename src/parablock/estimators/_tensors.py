@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from parablock.kernels import Chi2, kernel_is
 from parablock.tensors import TensorRows
 
 
@@ -26,7 +27,7 @@ def check_tensor(estimator: Any, X: TensorRows, y: Any, reset: bool, **options: 
             f"Input X contains NaN or infinity. {name} does not accept missing values: leave these samples out, or "
             "fill them in, for instance with torch.nan_to_num."
         )
-    if estimator.kernel == "chi2" and X.smallest() < 0:
+    if kernel_is(estimator.kernel, Chi2) and X.smallest() < 0:
         raise negative_for_chi2()
     return X if isinstance(y, str) else (X, checked[1])
 

@@ -57,6 +57,11 @@ def make_kernel(
     return KERNELS[kernel](gamma, coef0, degree)
 
 
+def kernel_is(kernel: Any, kind: type[Kernel]) -> bool:
+    """Whether what an estimator was given as kernel is of this kind, by its name or itself."""
+    return isinstance(KERNELS[kernel](1.0, 0.0, 3) if isinstance(kernel, str) and kernel in KERNELS else kernel, kind)
+
+
 __all__ = [
     "KERNELS",
     "RBF",
@@ -71,5 +76,6 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Sigmoid",
+    "kernel_is",
     "make_kernel",
 ]

@@ -26,7 +26,8 @@ class Loss(ABC):
     are needed, and called from inside the solvers' loops. ``target`` is the label (-1 or +1) or the
     regression target of the sample, ``weight`` its C times its sample weight, ``parameter`` the loss's one
     free number (``epsilon``, ``quantile``, ...). A weight of zero means that the sample takes no part: both bounds are
-    zero and the slopes infinite. The losses here allow it, and model selection needs it.
+    zero and the slopes infinite. The losses here allow it, and model selection needs it. Compiled loops cannot raise an
+    exception of theirs, such as a division by zero: return a number wherever the coefficient is within its bounds.
 
     - ``dual(coef, target, weight, parameter)``: g(coef), finite inside the bounds.
     - ``primal(prediction, target, weight, parameter)``: the loss itself, whose convex conjugate is g:

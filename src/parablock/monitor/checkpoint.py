@@ -18,9 +18,9 @@ import threading
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ import numpy as np
 from parablock.monitor.history import Record
 
 logger = logging.getLogger("parablock")
-_MARK, _VERSION = b"parablock checkpoint\n", 2
+_MARK, _VERSION = b"parablock checkpoint\n", 3
 _HEADER = struct.Struct("<IQ32s")  # version, length, SHA-256
 TERMINATED = 128 + signal.SIGTERM  # exit status
 
@@ -97,6 +97,8 @@ class Snapshot:
     ----------
     coef, decision : ndarray of shape (n_outputs, n)
         The decisions of rows that are not watched mean nothing.
+    last_step : pair of ndarray of shape (n_outputs, n), or None
+        The last iteration's change of both.
     watched : ndarray of int or None
         The watched rows in their order; None for all of them.
     iteration : int
@@ -109,6 +111,7 @@ class Snapshot:
 
     coef: np.ndarray
     decision: np.ndarray
+    last_step: tuple[np.ndarray, np.ndarray] | None
     watched: np.ndarray | None
     iteration: int
     history: Sequence[Record]
@@ -117,19 +120,29 @@ class Snapshot:
 
     def put_back(self, order: np.ndarray) -> Snapshot:
         """The same where row i is called order[i]."""
-        coef, decision = np.empty_like(self.coef), np.empty_like(self.decision)
-        coef[:, order], decision[:, order] = self.coef, self.decision
-        return self._with(coef, decision, None if self.watched is None else order[self.watched])
+
+        def back(values: np.ndarray) -> np.ndarray:
+            result = np.empty_like(values)
+            result[:, order] = values
+            return result
+
+        return self._renamed(back, order)
 
     def taken(self, order: np.ndarray) -> Snapshot:
         """The same where row order[i] is called i."""
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        watched = None if self.watched is None else place[self.watched]
-        return self._with(self.coef[:, order], self.decision[:, order], watched)
+        return self._renamed(lambda values: values[:, order], place)
 
-    def _with(self, coef: np.ndarray, decision: np.ndarray, watched: np.ndarray | None) -> Snapshot:
-        return Snapshot(coef, decision, watched, self.iteration, self.history, self.seconds, self.memory)
+    def _renamed(self, moved: Callable[[np.ndarray], np.ndarray], names: np.ndarray) -> Snapshot:
+        """The same where row i is called names[i], with every array moved accordingly."""
+        return replace(
+            self,
+            coef=moved(self.coef),
+            decision=moved(self.decision),
+            last_step=None if self.last_step is None else (moved(self.last_step[0]), moved(self.last_step[1])),
+            watched=None if self.watched is None else names[self.watched],
+        )
 
 
 def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) -> None:
@@ -143,6 +156,8 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) ->
         "history": [asdict(record) for record in snapshot.history],
     }
     arrays: dict[str, Any] = {"coef": snapshot.coef, "decision": snapshot.decision, "told": np.array(json.dumps(told))}
+    if snapshot.last_step is not None:
+        arrays["last_coef"], arrays["last_decision"] = snapshot.last_step
     if snapshot.watched is not None:
         arrays["watched"] = snapshot.watched
     body = io.BytesIO()
@@ -190,6 +205,7 @@ def read(path: str | os.PathLike[str], fingerprint: str | None = None) -> Snapsh
             told = json.loads(str(arrays["told"]))
             watched = arrays.get("watched")
             coef, decision = arrays["coef"], arrays["decision"]
+            last_step = (arrays["last_coef"], arrays["last_decision"]) if "last_coef" in arrays else None
             history = [Record(**record) for record in told["history"]]
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise CheckpointError(_broken(path, f"its content makes no sense ({error})")) from error
@@ -198,7 +214,7 @@ def read(path: str | os.PathLike[str], fingerprint: str | None = None) -> Snapsh
             f"The checkpoint {os.fspath(path)!r} is of another problem: data, targets, loss, kernel or their "
             "parameters differ. Fit with what it was written with, or choose another path. It was left as it is."
         )
-    return Snapshot(coef, decision, watched, told["iteration"], history, told["seconds"], told["memory"])
+    return Snapshot(coef, decision, last_step, watched, told["iteration"], history, told["seconds"], told["memory"])
 
 
 def _broken(path: str | os.PathLike[str], why: str) -> str:
@@ -284,7 +300,8 @@ class Keeper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """SIGTERM, with which batch systems announce the end of a job's time, is noted while this lasts."""
+        """SIGTERM, with which batch systems announce the end of a job's time, is noted while this lasts; one that
+        nobody has looked for comes after it."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -297,3 +314,5 @@ class Keeper:
             yield
         finally:
             signal.signal(signal.SIGTERM, before)
+        if self.terminated:
+            signal.raise_signal(signal.SIGTERM)

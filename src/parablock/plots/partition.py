@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices import DEVICES
+from parablock.kernels import Precomputed, kernel_is
 from parablock.partition import Partition
 from parablock.plots.style import BLUE, GRID, INK, dress, level, need_matplotlib, panels
 
@@ -139,7 +140,7 @@ def _mass_between(estimator: Any, X: Any) -> np.ndarray:
     most = max(2, _SAMPLED_ROWS // len(blocks))
     chosen = [block if len(block) <= most else rng.choice(block, size=most, replace=False) for block in blocks]
     numbers = rows[np.concatenate(chosen)]
-    if estimator.kernel == "precomputed":
+    if kernel_is(estimator.kernel, Precomputed):
         values = np.asarray(X)[np.ix_(numbers, numbers)]
     else:
         device, kernel = DEVICES["cpu"](1), estimator._make_kernel()

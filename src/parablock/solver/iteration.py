@@ -10,7 +10,7 @@ import numpy as np
 
 from parablock import vectors
 from parablock.devices.base import BlockRule, BlockStep
-from parablock.problem import Measure, Problem
+from parablock.problem import Measure, Problem, not_numbers
 from parablock.solver.block_solvers import BlockSolver
 from parablock.solver.line_search import Line, Vectors, armijo_step, combined, exact_step, plane_step
 from parablock.solver.schedule import Plan
@@ -82,6 +82,8 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
     vectors.add_columns(direction, [step.rows for step in steps], [step.step for step in steps])
     rows = vectors.flatnonzero(direction.any(axis=0))
     moves = vectors.columns(direction, rows)
+    if (moves != moves).any():
+        raise not_numbers()
     if not (abs(moves) < _UNBOUNDED).all():
         raise ValueError(
             "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "

@@ -119,10 +119,12 @@ def minimise(
         run.descend()
         while run.part.rows is not None and run.within_limits():
             run.check()
+            run.keep()
             run.descend()
     except KeyboardInterrupt:
         interrupted = True
     state = run.whole_state()
+    run.leave_if_terminated()
     if interrupted:
         reason = INTERRUPTED
     elif state.violation <= options.tol:
@@ -182,12 +184,12 @@ class _Run:
         """Iterate until the watched rows have converged, or it is time to look at all rows."""
         while self.within_limits() and not self.part.crew.agree(self._is_time_to_check()):
             self.iterate()
-            if self.keeper is not None:
-                self._keep(self.keeper)
+            self.keep()
 
     def _is_time_to_check(self) -> bool:
         if self.state.violation <= self.options.tol:
-            return True
+            # The paper's local prediction needs one step of its blocks, also where training starts from the optimum.
+            return self.options.remember or self.local is not None
         return self.part.rows is not None and self._lookout.is_due(self.state, self.history)
 
     def iterate(self) -> None:
@@ -266,53 +268,88 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------ checkpoints
 
-    def _keep(self, keeper: Keeper) -> None:
+    def keep(self) -> None:
         """Keep a snapshot, and write a checkpoint if it is time for one; the last one, if it is time to go."""
+        keeper = self.keeper
+        if keeper is None:
+            return
         if keeper.shelf is not None:
             keeper.shelf.put(self.snapshot(), keeper.order)
         if keeper.checkpoint is None:
             return
-        terminated = self.whole.crew.anyone(keeper.terminated)
-        if terminated or self.stopped or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
+        self.leave_if_terminated()
+        if self.stopped or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
             keeper.save(self.snapshot())
-        if terminated:
-            logger.warning(
-                "Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.checkpoint.path
-            )
-            raise SystemExit(TERMINATED)
+
+    def leave_if_terminated(self) -> None:
+        """Write a last checkpoint and end the process, if someone has asked for it."""
+        keeper = self.keeper
+        if keeper is None or keeper.checkpoint is None or not self.whole.crew.anyone(keeper.terminated):
+            return
+        keeper.save(self.snapshot())
+        logger.warning(
+            "Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.checkpoint.path
+        )
+        raise SystemExit(TERMINATED)
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, in the numbering of the whole."""
         state, rows = self.state, vectors.to_host(self.part.rows)
-        coef, decision = vectors.to_host(state.coef), vectors.to_host(state.decision)
-        if rows is not None:
-            watched, everyone = (coef, decision), (len(coef), self.whole.problem.n)
-            coef, decision = np.zeros(everyone), np.zeros(everyone)
-            coef[:, rows], decision[:, rows] = watched
+
+        def of_everyone(values: np.ndarray) -> np.ndarray:
+            values = vectors.to_host(values)
+            if rows is None:
+                return values
+            everyone = np.zeros((len(values), self.whole.problem.n))
+            everyone[:, rows] = values
+            return everyone
+
+        last = None if state.last_step is None else (of_everyone(state.last_step[0]), of_everyone(state.last_step[1]))
         memory = {
             "schedule": self.schedule.memory(),
             "random": self.rng.bit_generator.state,
             "lookout": self._lookout.memory(),
+            "idle": self.idle,
         }
         seconds = time.perf_counter() - self.started
-        return Snapshot(coef, decision, rows, state.iteration, list(self.history), seconds, memory)
+        coef, decision = of_everyone(state.coef), of_everyone(state.decision)
+        return Snapshot(coef, decision, last, rows, state.iteration, list(self.history), seconds, memory)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there."""
-        whole = self.whole.problem
-        coef, decision = (vectors.place(whole.target, values) for values in (snapshot.coef, snapshot.decision))
-        if snapshot.watched is None:
-            state = State.at(whole, coef, decision)
-        else:
-            rows = vectors.place(whole.target, snapshot.watched)
-            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=whole.n)
-            state = State.at(self.part.problem, coef[:, rows], decision[:, rows])
-        self.state = replace(state, iteration=snapshot.iteration)
         self.history = list(snapshot.history)
         self.started -= snapshot.seconds
         self._before = Counts(self.history[-1].kernel_evaluations if self.history else 0)
-        self.schedule.remember(snapshot.memory["schedule"])
         self.rng.bit_generator.state = snapshot.memory["random"]
-        self._lookout.remember(snapshot.memory["lookout"])
+        if snapshot.memory["schedule"]["kind"] == self.schedule.memory()["kind"]:
+            state = self._where_it_stood(snapshot)
+        else:
+            state = self._point_of(snapshot)
+        self.state = replace(state, iteration=snapshot.iteration)
         if self.keeper is not None:
             self.keeper.started(snapshot.iteration)
+
+    def _where_it_stood(self, snapshot: Snapshot) -> State:
+        """Everything as it was."""
+
+        def here(values: np.ndarray) -> np.ndarray:
+            values = vectors.place(self.whole.problem.target, values)
+            return values if self.part.rows is None else vectors.columns(values, self.part.rows)
+
+        if snapshot.watched is not None:
+            rows = vectors.place(self.whole.problem.target, snapshot.watched)
+            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=self.whole.problem.n)
+        self.schedule.remember(snapshot.memory["schedule"])
+        self._lookout.remember(snapshot.memory["lookout"])
+        self.idle = snapshot.memory["idle"]
+        state = State.at(self.part.problem, here(snapshot.coef), here(snapshot.decision))
+        last = snapshot.last_step
+        return replace(state, last_step=None if last is None else (here(last[0]), here(last[1])))
+
+    def _point_of(self, snapshot: Snapshot) -> State:
+        """Its coefficients, with a schedule of another kind: the number of blocks has changed from one to several or
+        back, perhaps with the number of machines. All rows are watched."""
+        coef = vectors.place(self.whole.problem.target, snapshot.coef)
+        support = vectors.flatnonzero(coef.any(axis=0))
+        decision = self.whole.crew.product(support, vectors.columns(coef, support))
+        return State.at(self.whole.problem, coef, decision)

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -81,12 +82,12 @@ class Schedule(ABC):
         """Take note of the step size that the plan's blocks led to."""
 
     @abstractmethod
-    def memory(self) -> dict[str, int]:
-        """What the next blocks depend on beside the measures."""
+    def memory(self) -> dict[str, Any]:
+        """What the next blocks depend on beside the measures, and of which kind of schedule."""
 
     @abstractmethod
-    def remember(self, memory: dict[str, int]) -> None:
-        """Go on from such a memory."""
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Go on from such a memory, of the same kind."""
 
 
 class FixedSchedule(Schedule):
@@ -97,17 +98,18 @@ class FixedSchedule(Schedule):
         self._bridge_is_next = False
 
     def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
-        bridge = self._bridge_is_next
+        outputs = _unfinished(measures, self.tol)
+        bridge = self._bridge_is_next and bool(outputs)
         self._bridge_is_next = self.intercept and len(self.blocks) > 1 and not bridge
-        wishes = Wishes.of(measures, self.tol)
         if bridge:
-            return Plan("bridge", [bridge_rows(wishes, self.bridge_size)], wishes.outputs, True)
-        return Plan("partition", self.blocks, wishes.outputs, self.intercept)
+            return Plan("bridge", [bridge_rows(Wishes.of(measures, self.tol), self.bridge_size)], outputs, True)
+        # Where all outputs have converged someone wants to know what the blocks make of them.
+        return Plan("partition", self.blocks, outputs or range(len(measures)), self.intercept)
 
-    def memory(self) -> dict[str, int]:
-        return {"bridge_is_next": int(self._bridge_is_next)}
+    def memory(self) -> dict[str, Any]:
+        return {"kind": "fixed", "bridge_is_next": int(self._bridge_is_next)}
 
-    def remember(self, memory: dict[str, int]) -> None:
+    def remember(self, memory: dict[str, Any]) -> None:
         self._bridge_is_next = bool(memory["bridge_is_next"])
 
 
@@ -164,10 +166,10 @@ class RegroupedSchedule(Schedule):
             elif step > self.LONG:
                 self.most_blocks = max(self.most_blocks, 2 * plan.blocks_an_output)
 
-    def memory(self) -> dict[str, int]:
-        return {"iteration": self._iteration, "most_blocks": self.most_blocks}
+    def memory(self) -> dict[str, Any]:
+        return {"kind": "regrouped", "iteration": self._iteration, "most_blocks": self.most_blocks}
 
-    def remember(self, memory: dict[str, int]) -> None:
+    def remember(self, memory: dict[str, Any]) -> None:
         self._iteration, self.most_blocks = memory["iteration"], memory["most_blocks"]
 
     def _fresh_blocks(self, wishes: Wishes, regroup: Regroup) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from parablock.devices.cuda import torch_losses
 from parablock.devices.cuda.losses import LossSpec, spec_of_loss
-from parablock.problem import Measure, Problem, balancing_bias
+from parablock.problem import Measure, Problem, balancing_bias, not_numbers
 
 
 class CardProblem(Problem):
@@ -66,6 +66,8 @@ class CardProblem(Problem):
         gap = torch.clamp(loss + own + coef * (decision + bias), min=0.0).sum()
         objective = own.sum() + 0.5 * (coef @ decision)
         value, distance = torch.stack((objective, gap)).tolist()
+        if math.isnan(value):
+            raise not_numbers()
         violation = highest + lowest if self.intercept else max(highest, lowest)
         return Measure(value, distance, max(violation, 0.0), bias, upward, downward)
 

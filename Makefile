@@ -11,7 +11,7 @@ CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # scikit-learn skips its array API checks unless SCIPY_ARRAY_API says that SciPy takes part.
 ONE_THREAD := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test     lint, type check and run all tests"
 	@echo "make lint     lint and type check only"
 	@echo "make format   rewrite the code in the house format"
+	@echo "make docs     build the documentation into build/docs/"
 	@echo "make clean    remove the virtual environment, caches and build outputs"
 
 demo: $(VENV)/.installed-plot
@@ -36,7 +37,11 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# One stamp for each extra of pyproject.toml: plot (for the demo) and test.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+# One stamp for each extra of pyproject.toml: plot (for the demo), test and docs.
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"

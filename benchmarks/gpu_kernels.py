@@ -29,12 +29,12 @@ import torch
 import triton
 
 from parablock.datasets import load_covtype_sample
-from parablock.devices.cuda import descent, products, torch_losses
+from parablock.devices.cuda import descent, fused, torch_losses
 from parablock.devices.cuda.descent import Limits, descend
+from parablock.devices.cuda.fused import Tiling, block_grams, gram, kernel_dot
 from parablock.devices.cuda.kernel_values import spec_of
 from parablock.devices.cuda.losses import spec_of_loss
 from parablock.devices.cuda.operands import DOUBLE, EXACT, FAST, FLOAT32, prepare
-from parablock.devices.cuda.products import Tiling, block_grams, gram, kernel_dot
 from parablock.kernels import make_kernel
 from parablock.losses import Hinge, Logistic, Loss, SquaredError
 
@@ -313,11 +313,11 @@ def sweep_section(bench: Bench) -> None:
     X, pictures = some(covtype()[0], ROWS), pixels(ROWS)
     for data, kind, gamma in ((X, DOUBLE, 32.0), (pictures, EXACT, 2.0**-21), (pictures, DOUBLE, 2.0**-21)):
         for shape in TILINGS:
-            with replaced(products, "tiling", lambda *_, shape=shape: shape):
+            with replaced(fused, "tiling", lambda *_, shape=shape: shape):
                 _product(bench, f"  kernel_dot {data.shape[1]} {kind} {tuple(shape)}", data, kind, gamma, 1)
     for shape in TILINGS:
         if shape.rows == shape.columns:
-            with replaced(products, "gram_tiling", lambda *_, shape=shape: shape):
+            with replaced(fused, "gram_tiling", lambda *_, shape=shape: shape):
                 title = f"  block_grams {BLOCKS[0]} {tuple(shape)}"
                 bench.try_to(title, partial(_matrices, covtype()[0], *BLOCKS[0], torch.float16))
 

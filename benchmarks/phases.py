@@ -4,8 +4,8 @@
     mpiexec -n 16 python -m benchmarks.phases --rows 100000 --tol 0.05
 
 Needs mpi4py, also alone. Times the functions below from outside, each without those that it calls, in the second of two
-fits: mean and maximum
-over the ranks. Before that, what the machine itself allows: kernel values a second of a rank while all ranks compute.
+fits: mean and maximum over the ranks; waiting for other ranks is told by where it happens. Before that, what the
+machine itself allows: kernel values a second of a rank while all ranks compute. Ranks have the memory of `scaling`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import numpy as np
 import parablock.solver.iteration as iteration
 import parablock.solver.pbm as pbm
 import parablock.solver.schedule as schedule
+import parablock.solver.watching as watching
 from benchmarks.cases import CASES
 from benchmarks.running import markdown_table
+from benchmarks.scaling import memory_of_a_rank
 from parablock import KernelSVC
 from parablock.devices import DEVICES
 from parablock.engines import MPIEngine
@@ -41,24 +43,26 @@ class Phases:
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._inside: list[float] = []
+        self._inside: list[tuple[str, float]] = []
 
-    def time(self, owner: Any, *names: str) -> None:
+    def time(self, owner: Any, *names: str, told_by_place: bool = False) -> None:
         for name in names:
-            setattr(owner, name, self._timed(getattr(owner, name), name.strip("_")))
+            setattr(owner, name, self._timed(getattr(owner, name), name.strip("_"), told_by_place))
 
-    def _timed(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _timed(self, function: Callable[..., Any], name: str, told_by_place: bool) -> Callable[..., Any]:
         @wraps(function)
         def timed(*arguments: Any, **options: Any) -> Any:
+            label = f"{name} in {self._inside[-1][0] if self._inside else 'others'}" if told_by_place else name
             started = time.perf_counter()
-            self._inside.append(0.0)
+            self._inside.append((name, 0.0))
             try:
                 return function(*arguments, **options)
             finally:
                 took = time.perf_counter() - started
-                self.seconds[name] += took - self._inside.pop()
+                self.seconds[label] += took - self._inside.pop()[1]
                 if self._inside:
-                    self._inside[-1] += took
+                    outer, within = self._inside[-1]
+                    self._inside[-1] = outer, within + took
 
         return timed
 
@@ -66,10 +70,15 @@ class Phases:
 def watch(phases: Phases, device: type) -> None:
     phases.time(device, "solve_blocks", "column_dot", "kernel_dot", "prefetch", "extend", "samples")
     for crew in (LocalCrew, RankCrew):
-        phases.time(crew, "partition", "ordered", "regroup", "restricted", "solve", "product", "decision")
-    phases.time(MPITalk, "share_array", "agree")
+        phases.time(crew, "partition", "ordered", "regroup", "restricted", "solve", "product", "decision", "counts")
+    phases.time(MPITalk, "share_array", "agree", told_by_place=True)
     phases.time(Problem, "measure", "take")
-    phases.time(pbm, "leave_to_rest", "wake", "state_of_all", "advance")
+    if device.name == "cuda":  # type: ignore[attr-defined]
+        from parablock.devices.cuda.problem import CardProblem
+
+        phases.time(CardProblem, "measure")
+    phases.time(pbm, "leave_to_rest", "advance")
+    phases.time(watching, "state_of_all", "wake", "wake_some", "wake_everyone")
     phases.time(iteration, "exact_step", "armijo_step", "plane_step")
     phases.time(schedule, "bridge_rows", "sampled_rows")
 
@@ -102,13 +111,15 @@ def main() -> None:
     X, y, _, _ = case.data(options.rows)
     settings: dict[str, Any] = {"C": case.C, "gamma": case.gamma, "tol": options.tol, "device": options.device}
     settings |= {"fit_intercept": not options.no_intercept, "random_state": 0}
-    settings |= {"engine": MPIEngine(data="replicated"), "n_jobs": 1} if talk.size > 1 else {"engine": "local"}
+    if talk.size > 1:
+        settings |= {"engine": MPIEngine(data="replicated"), "n_jobs": 1, "memory_limit": memory_of_a_rank(talk.size)}
     for _ in range(2):
         phases.seconds.clear()
         model = KernelSVC(**settings).fit(X[: options.rows], y[: options.rows])
     everyone = talk.share(dict(phases.seconds))
     if talk.rank == 0:
-        print(f"{np.mean(rates) / 1e9:.3f} G kernel values/s a rank, {talk.size} ranks at the same time")
+        slowest, mean, fastest = (value / 1e9 for value in (min(rates), np.mean(rates), max(rates)))
+        print(f"{mean:.3f} ({slowest:.3f} to {fastest:.3f}) G kernel values/s a rank, {talk.size} ranks together")
         print(f"fit {model.history_[-1].seconds:.2f} s, {model.n_iter_} iterations\n")
         names = sorted(
             {name for one in everyone for name in one}, key=lambda name: -max(o.get(name, 0) for o in everyone)

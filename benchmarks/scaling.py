@@ -50,7 +50,7 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
         X, y = X[ends[rank] : ends[rank + 1]], y[ends[rank] : ends[rank + 1]]
     engine = MPIEngine(data=data, exchange=exchange)
     options: dict[str, Any] = {"C": case.C, "gamma": case.gamma, "random_state": 0, "n_jobs": 1, "engine": engine}
-    options["memory_limit"] = int(96 * 2**30 / size / 2)
+    options["memory_limit"] = memory_of_a_rank(size)
     # The first fit compiles, or loads what was compiled, and touches the memory: a virtual machine may get it from its
     # host only then, at seconds a gigabyte.
     KernelSVC(tol=tol, **options).fit(X, y)
@@ -63,6 +63,11 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
         ]
         accuracy = float(model.score(X_test[:10_000], y_test[:10_000]))
         print(json.dumps({"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_)}))
+
+
+def memory_of_a_rank(ranks: int) -> int:
+    """Bytes, of 48 GB for all."""
+    return int(48 * 2**30 / ranks)
 
 
 def run(ranks: int, rows: int, data: str, exchange: str, tol: float) -> dict[str, Any]:
@@ -92,18 +97,10 @@ def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from parablock.plots import ScalingDisplay
 
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for result in results:
-        seconds = np.array([record[0] for record in result["history"]])
-        error = np.array([(record[1] - optimum) / abs(optimum) for record in result["history"]])
-        label = f"{result['ranks']} rank{'s' if result['ranks'] > 1 else ''}"
-        axes.plot(seconds * result["ranks"], np.maximum(error, 1e-7), marker=".", label=label)
-    axes.axhline(ERROR, color="0.7", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="seconds x ranks", ylabel="relative error of the dual objective")
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    display = ScalingDisplay.from_results({"results": results, "optimum": optimum}, goal=ERROR)
+    display.figure_.savefig(path, dpi=150)
 
 
 def main() -> None:

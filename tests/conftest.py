@@ -1,5 +1,6 @@
 """Settings and fixtures that all tests share."""
 
+import signal
 from contextlib import ExitStack
 
 import pytest
@@ -16,6 +17,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and programs pass that on to those that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module", params=["cpu"])  # every device named here must pass every test that asks for one

@@ -1,4 +1,4 @@
-"""The examples run and show what they promise, and so does the Python code of the README and of the guide."""
+"""The examples run and show what they promise."""
 
 import os
 import re
@@ -27,13 +27,6 @@ def numbers_in(text, pattern):
     return [float(number.replace(",", "")) for number in found.groups()]
 
 
-def python_blocks(document):
-    """The fenced Python code of a Markdown document, each block with its line number."""
-    text = (REPOSITORY / document).read_text(encoding="utf-8")
-    blocks = re.finditer(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-    return [(text.count("\n", 0, block.start(1)), block.group(1)) for block in blocks]
-
-
 def test_quickstart_prints_accuracy_and_certificate():
     printed = output_of("quickstart.py")
     (accuracy,) = numbers_in(printed, r"test accuracy +([\d.]+)%")
@@ -45,11 +38,6 @@ def test_quickstart_prints_accuracy_and_certificate():
     assert 0 <= gap <= 1e-2 * objective
 
 
-def test_readme_shows_the_quickstart():
-    program = (REPOSITORY / "examples" / "quickstart.py").read_text(encoding="utf-8")
-    assert python_blocks("README.md")[0][1].strip() in program
-
-
 def test_own_loss_withstands_outliers():
     printed = output_of("own_loss.py")
     assert "converged" in printed
@@ -59,15 +47,3 @@ def test_own_loss_withstands_outliers():
     assert 0 <= gap <= 1e-3
     assert robust < 0.05  # the noise itself is 0.1 a row
     assert ridge > 0.5
-
-
-@pytest.mark.parametrize("document", ["README.md", "docs/guide.md"])
-def test_code_in_documents_runs(document, tmp_path, monkeypatch):
-    blocks = python_blocks(document)
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "documentation"}
-    for line, code in blocks:
-        # Padded to its place, so that an error shows the line of the document; and the name is no file's, so that
-        # compiled functions are not cached beside the document.
-        exec(compile("\n" * line + code, f"<{document}>", "exec"), namespace)

@@ -10,6 +10,7 @@ from parablock.estimators import (
     KernelSVR,
 )
 from parablock.losses import Loss
+from parablock.models import load, save
 from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
 from parablock.planning import plan
 from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
@@ -36,6 +37,8 @@ __all__ = [
     "KernelSVRCV",
     "Loss",
     "__version__",
+    "load",
     "plan",
+    "save",
     "solve",
 ]

@@ -43,7 +43,13 @@ class Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; returns the exit status."""
-    options = _parse(arguments)
+    parser = argparse.ArgumentParser(prog="python -m parablock.demo", description=__doc__.split("\n")[0])
+    add_options(parser)
+    return run(parser.parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demo with the options of `add_options`; returns the exit status."""
     X_train, y_train, X_test, y_test = load_covtype_sample()
     X_train, y_train = X_train[: options.rows], y_train[: options.rows]
     _say(
@@ -80,24 +86,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m parablock.demo", description=__doc__.split("\n")[0])
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Tell a parser the options of the demo."""
     parser.add_argument(
-        "--rows", type=int, default=DEFAULT_ROWS, help="training rows, 100 to 50000 (default: %(default)s)"
+        "--rows", type=_rows, default=DEFAULT_ROWS, help="training rows, 100 to 50000 (default: %(default)s)"
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=_picture,
         default=Path("convergence.png"),
         help="the picture to write (default: %(default)s)",
     )
     parser.add_argument("--no-compare", dest="compare", action="store_false", help="leave out scikit-learn's SVC")
-    options = parser.parse_args(arguments)
-    if not 100 <= options.rows <= 50_000:
-        parser.error(f"--rows {options.rows} was given; use 100 to 50000, which is all of the sample")
-    if not options.output.absolute().parent.is_dir():
-        parser.error(f"--output {options.output} was given; its folder does not exist, create it first")
-    return options
+
+
+def _rows(text: str) -> int:
+    if not (text.isdecimal() and 100 <= int(text) <= 50_000):
+        raise argparse.ArgumentTypeError(f"{text} was given; use 100 to 50000, which is all of the sample")
+    return int(text)
+
+
+def _picture(text: str) -> Path:
+    if not Path(text).absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} was given; its folder does not exist, create it first")
+    return Path(text)
 
 
 def _say(*lines: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.tensors import TensorRows
+
 _STRETCH = 8 << 20  # bytes: large enough for a disk, small beside any memory
 
 
@@ -92,12 +94,16 @@ def stretches(X: Any, most: int = _STRETCH) -> Iterator[tuple[int, int]]:
 
 
 def some_rows(X: Any, rows: np.ndarray) -> Any:
-    """The given rows; of mapped data none is read yet."""
+    """The given rows; of mapped data none is read yet, and those of a tensor stay on their device."""
+    if isinstance(X, TensorRows):
+        return X.take(rows)
     return MappedRows(X, rows) if is_mapped(X) else X[rows]
 
 
 def column_means(X: Any) -> np.ndarray:
     """The mean of every feature of dense data."""
+    if isinstance(X, TensorRows):
+        return X.means()
     total = np.zeros(X.shape[1])
     for start, stop in stretches(X):
         total += X[start:stop].sum(axis=0, dtype=np.float64)

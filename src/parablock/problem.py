@@ -11,12 +11,13 @@ problems over one kernel matrix: every array here has one row an output.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from parablock import vectors
 from parablock.losses import Loss
 
 
@@ -91,6 +92,19 @@ class Problem:
         _slopes(slopes, parameter, target, weight, coef, left, right, curvature)
         return left, right, curvature
 
+    def slope_along(
+        self, output: int, rows: Any, coef: np.ndarray, direction: np.ndarray, ahead: bool
+    ) -> tuple[float, float]:
+        """Slope and curvature of the sum of the given rows' g_i along a direction; where the slope jumps, its value
+        just ahead or just behind."""
+        slopes, parameter, target, weight = self.terms(output, rows)
+        return _slope_along(slopes, parameter, target, weight, coef, direction, ahead)
+
+    def moved(self, output: int, rows: Any, coef: np.ndarray, direction: np.ndarray, beta: float) -> np.ndarray:
+        """coef + beta d of the given rows, exactly on the bounds and kinks that it reaches."""
+        lower, upper, weight = self.lower[output, rows], self.upper[output, rows], self.weight[output, rows]
+        return _moved(coef, direction, beta, lower, upper, self.loss.kink, weight)
+
     def measure(self, output: int, coef: np.ndarray, decision: np.ndarray) -> Measure:
         """Objective, duality gap and violation of one output at a point with its `decision = K coef`."""
         slopes, parameter, target, weight = self.terms(output)
@@ -109,10 +123,8 @@ class Problem:
 
     def take(self, rows: np.ndarray) -> Problem:
         """The problem of the given rows alone."""
-        target, weight, lower, upper = (
-            np.ascontiguousarray(part[:, rows]) for part in (self.target, self.weight, self.lower, self.upper)
-        )
-        return Problem(self.loss, target, weight, lower, upper, self.intercept)
+        names = "target", "weight", "lower", "upper"
+        return replace(self, **{name: vectors.columns(getattr(self, name), rows) for name in names})
 
     def feasible(self, coef: np.ndarray) -> np.ndarray:
         """The given coefficients moved into the box and, with an intercept, to sum zero.
@@ -229,6 +241,47 @@ def _dual_sum(dual: Any, parameter: float, target: np.ndarray, weight: np.ndarra
     for i in range(len(coef)):
         total += dual(coef[i], target[i], weight[i], parameter)
     return total
+
+
+@njit(cache=True, nogil=True)
+def _slope_along(
+    slopes: Any,
+    parameter: float,
+    target: np.ndarray,
+    weight: np.ndarray,
+    coef: np.ndarray,
+    direction: np.ndarray,
+    ahead: bool,
+) -> tuple[float, float]:
+    slope, curvature = 0.0, 0.0
+    for i in range(len(coef)):
+        left, right, bend = slopes(coef[i], target[i], weight[i], parameter)
+        slope += direction[i] * (right if (direction[i] > 0.0) == ahead else left)
+        curvature += direction[i] * direction[i] * bend
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def _moved(
+    coef: np.ndarray,
+    direction: np.ndarray,
+    beta: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    kink: float,
+    weight: np.ndarray,
+) -> np.ndarray:
+    point = np.empty_like(coef)
+    for i in range(len(coef)):
+        value = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])
+        # Rounding must not leave a variable a hair away from a bound or kink that it has reached, nor must steps
+        # shorter than 1 bring it nearer for ever.
+        near = max(1e-12 * abs(direction[i]), 1e-13 * weight[i])
+        for place in (lower[i], upper[i], kink):
+            if abs(value - place) <= near:
+                value = place
+        point[i] = value
+    return point
 
 
 @njit(cache=True, nogil=True)

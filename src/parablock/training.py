@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from parablock import vectors
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.kernels import Kernel
@@ -38,6 +39,7 @@ from parablock.solver import (
     Schedule,
     Solution,
     State,
+    Watcher,
     evenly,
     minimise,
 )
@@ -127,6 +129,13 @@ class Trained:
     centre: np.ndarray | None
 
 
+class Watch(Watcher, Protocol):
+    """Who follows a fit, from when its first blocks are made."""
+
+    def ready(self, partition: Partition, centre: np.ndarray | None, order: np.ndarray, machines: int) -> None:
+        """From here on row order[i] is called i."""
+
+
 def train(
     X: Any,
     kernel: Kernel,
@@ -134,6 +143,7 @@ def train(
     settings: Settings,
     rng: np.random.Generator,
     start: np.ndarray | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """Minimise the problem over the kernel matrix of the rows of X.
 
@@ -146,9 +156,11 @@ def train(
     rng : numpy Generator
     start : ndarray of shape (n_outputs, n), optional
         Coefficients to start from; they are moved into the box.
+    watch : Watch, optional
+        On every machine, or on none.
     """
     with prepared(X, kernel, settings, rng) as ground:
-        return ground.train(problem, rng, start)
+        return ground.train(problem, rng, start, watch=watch)
 
 
 @dataclass(frozen=True)
@@ -188,15 +200,23 @@ class Ground:
     started: float
 
     def train(
-        self, problem: Problem, rng: np.random.Generator, start: np.ndarray | None = None, rest: bool = True
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        start: np.ndarray | None = None,
+        rest: bool = True,
+        watch: Watch | None = None,
     ) -> Trained:
         """Minimise a problem over the rows, as `train` does. With `rest=False` no rows rest, so that kernel columns are
         as long as there are rows and serve the next problem too."""
         options, order, crew = self.settings.options(problem.loss, self.X), self.order, self.crew
+        if watch is not None:
+            watch.ready(self.partition, self.centre, order, crew.size)
         coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
-        ordered, coef = problem.take(order), coef[:, order]
-        used = np.flatnonzero(coef.any(axis=0))
-        decision = crew.product(used, coef[:, used]) if len(used) else np.zeros_like(coef)
+        ordered = crew.near(problem.take(order))
+        coef = vectors.place(ordered.target, coef[:, order])
+        used = vectors.flatnonzero(coef.any(axis=0))
+        decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
         with _keeping(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, self.partitioner.restricted(order)),
@@ -208,6 +228,7 @@ class Ground:
                 self.progress.iteration if crew.is_first else lambda record: None,
                 keeper,
                 snapshot,
+                watch,
             )
         return Trained(solution.put_back(order), self.partition, self.centre)
 
@@ -271,6 +292,19 @@ def solve(
     -------
     Trained
         ``trained.solution.state`` holds the coefficients, and in its ``measures`` intercept and duality gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import solve
+    >>> from parablock.kernels import RBF
+    >>> from parablock.losses import Hinge
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> trained = solve(X, np.array([-1.0, -1.0, 1.0, 1.0]), Hinge(), RBF(1.0), C=10.0)
+    >>> trained.solution.reason
+    'converged'
+    >>> trained.solution.state.coef.round(3)
+    array([[-0.554, -1.276,  1.276,  0.554]])
     """
     problem = Problem.build(loss, np.asarray(target), np.asarray(C), fit_intercept)
     return train(X, kernel, problem, Settings(**settings), np.random.default_rng(random_state))

@@ -6,7 +6,7 @@ import sys
 
 LOOK = """
 import json, sys, threading
-import parablock, parablock.datasets, parablock.demo
+import parablock, parablock.datasets, parablock.demo, parablock.callbacks, parablock.plots, parablock.report
 from numba.core.dispatcher import Dispatcher
 from parablock.losses import Hinge
 compiled, functions = [], 0

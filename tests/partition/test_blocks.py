@@ -50,6 +50,41 @@ def test_blocks_are_disjoint_complete_and_not_empty(device, method, X, n_blocks,
     assert len(blocks) <= min(n, n_blocks)
 
 
+@every_method
+@given(X=row_sets(), n_blocks=st.integers(1, 45), seed=st.integers(0, 100))
+@settings(max_examples=40)
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_machines_that_share_the_work_find_the_same_blocks(device, method, X, n_blocks, seed):
+    said = []
+
+    def busy(work, items):
+        said.append([work(item) for item in items])
+        return said[-1]
+
+    def told(work, items):
+        results = said.pop(0)
+        assert len(results) == len(items)
+        return results
+
+    def shared(spread):
+        rng = np.random.default_rng(seed)
+        partition = make_partitioner(method, X.shape[0]).partition(
+            device, HALF, device.samples(X, HALF), n_blocks, rng, spread
+        )
+        return partition, rng.integers(2**62)
+
+    (one, one_draws_next), (other, other_draws_next) = shared(busy), shared(told)
+    assert not said
+    assert_disjoint_and_complete(one.blocks, X.shape[0])
+    assert len(one.blocks) <= min(X.shape[0], n_blocks)
+    if method in ("tree", "random"):
+        assert np.ptp(one.sizes) <= 1
+    for block, same in zip(one.blocks, other.blocks, strict=True):
+        assert np.array_equal(block, same)
+    assert one.kernel_mass_inside == other.kernel_mass_inside
+    assert one_draws_next == other_draws_next
+
+
 @pytest.mark.parametrize("method", ["tree", "random"])
 @given(X=row_sets(), n_blocks=st.integers(1, 45), seed=st.integers(0, 100))
 @settings(max_examples=40)

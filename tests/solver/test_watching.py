@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from parablock import KernelLogisticRegression, KernelSVC, KernelSVR
+from parablock.devices.cpu import CpuDevice
 from parablock.solver import watching
 
 SETTINGS = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
@@ -121,3 +122,24 @@ def test_a_warm_start_watches_everyone(moons):
     model.set_params(C=12.0).fit(X, y)
     assert {record.watched for record in model.history_} == {len(y)}
     assert model.dual_objective_ > before
+
+
+@pytest.mark.parametrize("growth", [2, 4])
+def test_a_sampled_start_grows_by_rows_that_want_to_move(monkeypatch, growth):
+    """A wide kernel starts from a sample of the rows; here on a device that computes columns again and again."""
+    monkeypatch.setattr(CpuDevice, "keeps_columns", False)
+    X, y = make_moons(4000, noise=0.25, random_state=0)
+    settings = {"C": 1.0, "gamma": 0.5, "tol": 1e-4, "n_blocks": 100, "random_state": 0}
+    monkeypatch.setattr(watching, "SAMPLE_GROWTH", growth)
+    model = KernelSVC(**settings).fit(X, y)
+    assert model.partition_.kernel_mass_inside < 0.25
+    watched = [record.watched for record in model.history_]
+    sizes = sorted(set(watched))
+    assert sizes[0] == 8 * 40
+    assert sizes[-1] == len(y)
+    assert len(sizes) > 2
+    assert sizes[1] <= growth * sizes[0]
+    assert watched == sorted(watched)
+    assert model.violation_ <= settings["tol"]
+    reference = KernelSVC(**{**settings, "n_blocks": 1}).fit(X, y)
+    assert model.dual_objective_ == pytest.approx(reference.dual_objective_, rel=1e-6)

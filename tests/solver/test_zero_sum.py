@@ -5,7 +5,7 @@ import pytest
 from tests.small_problems import CASES, full_coef, optimum
 
 
-@pytest.mark.parametrize("tol", [1e-5, 1e-7])
+@pytest.mark.parametrize("tol", [1e-5, 1e-7, 1e-9])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_coefficients_sum_to_zero_at_every_tolerance(case, tol):
     model = case.fit(tol=tol, n_blocks=4)

@@ -1,4 +1,4 @@
-"""Data that comes with the package, and CSR matrices on disk."""
+"""Data that comes with the package, data files, and CSR matrices on disk."""
 
 from importlib.resources import as_file, files
 from typing import Any, Literal
@@ -7,8 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parablock.datasets.csr_files import open_csr, save_csr
+from parablock.datasets.csv_text import read_csv
+from parablock.datasets.data import Data
+from parablock.datasets.errors import DataError
+from parablock.datasets.reading import read_data
+from parablock.datasets.svmlight import read_svmlight, write_svmlight
+from parablock.datasets.tables import read_parquet
+from parablock.datasets.writing import write_data
 
-__all__ = ["load_covtype_sample", "open_csr", "save_csr"]
+__all__ = [
+    "Data",
+    "DataError",
+    "load_covtype_sample",
+    "open_csr",
+    "read_csv",
+    "read_data",
+    "read_parquet",
+    "read_svmlight",
+    "save_csr",
+    "write_data",
+    "write_svmlight",
+]
 
 
 def load_covtype_sample(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from parablock import vectors
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -129,9 +130,16 @@ class BlockStep:
     bias: np.ndarray
     updates: int
 
+    def on_host(self) -> BlockStep:
+        names = "rows", "step", "wish", "bias"
+        return replace(self, **{name: vectors.to_host(getattr(self, name)) for name in names})
+
 
 class Device(ABC):
     """A handful of array operations.
+
+    Vectors with one value a row come as NumPy arrays and leave as such; a device with a memory of its own also takes
+    those that are there, and leaves its results beside them.
 
     A device is made of a number of threads (None for all cores), a memory limit as users give it, the number of
     processes that share this machine, and which of them this one is.
@@ -145,16 +153,27 @@ class Device(ABC):
         Of the CPU, that this process may use.
     largest_block : int or None
         Rows of a block beyond which the device would cut it into smaller ones.
+    keeps_columns : bool
+        Whether `column_dot` computes a column again only where there was no room to keep it.
     """
 
     name: str
     kernel_evaluations: int = 0
     n_threads: int = 1
     largest_block: int | None = None
+    keeps_columns: bool = True
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
+
+    def near(self, problem: Problem) -> Problem:
+        """The problem with its vectors in the device's own memory."""
+        return problem
+
+    def keeps(self, tensor: Any) -> bool:
+        """Whether the device reads the rows of this torch tensor where they are."""
+        return False
 
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whether the device would do better with a centre of whole numbers for these rows."""

@@ -51,9 +51,18 @@ class Engine(ABC):
     ----------
     shelf : Shelf or None
         Where this machine keeps the newest snapshot of a run in memory, if it does.
+    elsewhere : bool
+        Whether other machines run the fit.
+
+    Examples
+    --------
+    >>> from parablock.engines import DaskEngine, Engine, LocalEngine, MPIEngine
+    >>> all(issubclass(engine, Engine) for engine in (LocalEngine, MPIEngine, DaskEngine))
+    True
     """
 
     shelf: Shelf | None = None
+    elsewhere: bool = False
 
     @abstractmethod
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> Crew:
@@ -78,6 +87,10 @@ class Engine(ABC):
     def predict_elsewhere(self, estimator: Any, method: str, X: Any) -> Any:
         """The result of a method of the fitted estimator, where other machines compute it; None where this one does."""
         return None
+
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes files and progress."""
+        return True
 
     def place(self) -> int:
         """Which of them this process is, from 0."""
@@ -120,6 +133,10 @@ class Crew(ABC):
     @abstractmethod
     def counts(self) -> Counts:
         """What has been counted so far."""
+
+    def near(self, problem: Problem) -> Problem:
+        """The problem with its vectors where this machine works on them: on the host, where they are sent around."""
+        return problem
 
     @abstractmethod
     def refuse_nonsense(self, rng: np.random.Generator) -> None:

@@ -50,7 +50,18 @@ class DaskEngine(Engine):
     ----------
     client : dask.distributed.Client, optional
         The one that was started last by default.
+
+    Examples
+    --------
+    With the workers of the client that was started last; ``DaskEngine(client)`` names another one:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import DaskEngine
+    >>> KernelSVC(C=32, gamma=32, engine=DaskEngine()).engine
+    DaskEngine()
     """
+
+    elsewhere = True
 
     def __init__(self, client: Any = None) -> None:
         self.client = client
@@ -83,18 +94,21 @@ class DaskEngine(Engine):
         raise TypeError("DaskEngine fits estimators; `solve` runs on one machine or on MPI ranks.")
 
     def fit_elsewhere(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        from parablock.callbacks.messenger import Messenger
+        from parablock.callbacks.support import watch_of
+
         if estimator.kernel == "precomputed":
             raise ValueError("kernel='precomputed' needs all rows on one machine: use engine='local'.")
-        client = self._client()
+        client, watch = self._client(), watch_of(estimator)
         rows = Rows(client, X, y, sample_weight)
-        plain = clone(estimator).set_params(engine="local")
+        plain = clone(estimator).set_params(engine="local").set_callbacks(*([] if watch is None else [Messenger()]))
         if estimator.warm_start:
             vars(plain).update(fitted_attributes(estimator))
         start: Any = None
         done = in_vain = 0
         while in_vain < _ATTEMPTS_IN_VAIN:
             try:
-                attempt = _Attempt(client, plain, rows, start)
+                attempt = _Attempt(client, plain, rows, start, watch)
                 if attempt.run():
                     return attempt.fitted()
                 iteration, newer = attempt.where_it_stopped()
@@ -131,8 +145,8 @@ class DaskEngine(Engine):
 class _Attempt:
     """One try to get through a fit: a rank on every worker."""
 
-    def __init__(self, client: Any, estimator: Any, rows: Rows, start: Any) -> None:
-        self.client = client
+    def __init__(self, client: Any, estimator: Any, rows: Rows, start: Any, watch: Any) -> None:
+        self.client, self.watch = client, watch
         workers = workers_of(client)
         shares = rows.divided(workers)
         self.workers = rows.at_home(shares, workers)
@@ -171,6 +185,8 @@ class _Attempt:
         while not all(rank.done() for rank in self.ranks) and time.monotonic() < deadline:
             try:
                 time.sleep(_LOOK_SECONDS)
+                if self.watch is not None:
+                    self._hear()
                 there = set(self.client.nthreads())
                 trouble = [worker for worker in self.workers if worker not in there]
                 failed = any(rank.status in ("error", "cancelled", "lost") for rank in self.ranks)
@@ -193,6 +209,20 @@ class _Attempt:
                 rank.result()  # raises it
         return all(rank.status == "finished" for rank in self.ranks) and not told
 
+    def _hear(self) -> None:
+        """Tell the callbacks, which are here, of the iterations that the first rank has made."""
+        try:
+            news = self.mailboxes[0].hear().result(timeout=_GOODBYE_SECONDS)
+        except (RuntimeError, OSError):  # the first worker is gone; the next look will find out
+            return
+        try:
+            stop = [self.watch.heard(*one) for one in news]
+        except Exception:
+            self._tell(set(self.workers), "A callback failed.")
+            raise
+        if any(stop):
+            self.mailboxes[0].stop(self.watch.run.why)
+
     def _tell(self, there: set[str], reason: str) -> None:
         for mailbox, worker in zip(self.mailboxes, self.workers, strict=True):
             if worker in there:
@@ -206,6 +236,8 @@ class _Attempt:
             raise KeyboardInterrupt
         for category, text in outcome.warnings:
             warnings.warn(text, category)
+        if self.watch is not None:
+            self.watch.catch_up(outcome.fitted["history_"])
         return outcome.fitted
 
     def where_it_stopped(self) -> tuple[int, Any]:

@@ -19,9 +19,9 @@ from parablock.monitor.checkpoint import Shelf, Snapshot
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """All that a fit has set."""
+    """All that a fit has set; callbacks are the user's, and what they need is there during a fit only."""
     parameters = estimator.get_params(deep=False)
-    return {name: value for name, value in vars(estimator).items() if name not in parameters}
+    return {name: value for name, value in vars(estimator).items() if name not in parameters and "callback" not in name}
 
 
 @dataclass(frozen=True)

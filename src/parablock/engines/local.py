@@ -16,7 +16,15 @@ from parablock.problem import Problem
 
 
 class LocalEngine(Engine):
-    """This machine alone."""
+    """This machine alone.
+
+    Examples
+    --------
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import LocalEngine
+    >>> KernelSVC(engine=LocalEngine()).fit([[0.0], [1.0]], [0, 1]).predict([[0.2]])  # the same as engine="local"
+    array([0])
+    """
 
     def over(self, device: Device, kernel: Kernel, X: Any, centre: np.ndarray | None) -> LocalCrew:
         return LocalCrew(device, kernel, device.samples(X, kernel, centre))
@@ -28,6 +36,9 @@ class LocalCrew(Crew):
 
     def counts(self) -> Counts:
         return Counts(self.device.kernel_evaluations)
+
+    def near(self, problem: Problem) -> Problem:
+        return self.device.near(problem)
 
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         refuse_nonsense(self.device, self.kernel, self.samples, rng)

@@ -28,6 +28,8 @@ class Mailbox:
         self._changed = threading.Condition()
         self._lost = ""
         self._interrupted = threading.Event()
+        self._news: list[Any] = []
+        self._stop: str | None = None
         _HERE[name] = self
 
     def put(self, turn: int, message: Sequence[np.ndarray]) -> None:
@@ -51,6 +53,23 @@ class Mailbox:
             return False
         self._interrupted.clear()
         return True
+
+    def tell(self, news: Any) -> str | None:
+        """News for the client, from the rank itself; why the client wants to stop, if it does."""
+        with self._changed:
+            self._news.append(news)
+            return self._stop
+
+    def hear(self) -> list[Any]:
+        """What is new, for the client."""
+        with self._changed:
+            news, self._news = self._news, []
+            return news
+
+    def stop(self, why: str) -> None:
+        """The client wants to stop when this iteration has ended."""
+        with self._changed:
+            self._stop = why
 
     def take(self, turn: int, seconds: float) -> Sequence[np.ndarray] | None:
         """The message of that turn; None if it did not come within so many seconds."""
@@ -122,6 +141,9 @@ class MailboxTalk(Talk):
     def add_up(self, values: np.ndarray, counts: list[int]) -> np.ndarray:
         first = sum(counts[: self.rank])
         return np.sum([part[first : first + counts[self.rank]] for part in self.share_array(values)], axis=0)
+
+    def tell(self, news: Any) -> str | None:
+        return self._own().tell(news)
 
     def interrupted(self) -> bool:
         return self.rank == 0 and self._own().interrupted()

@@ -23,6 +23,16 @@ class MPIEngine(RankEngine):
         Whether every rank passes all rows to `fit`, or rows of its own. "auto" compares what they pass.
     exchange : {"auto", "gather", "reduce"}
         How everyone gets to know `K d`; see `parablock.engines.ranks`.
+
+    Examples
+    --------
+    In a program that ``mpiexec`` starts, where every rank calls `fit` with rows of its own:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.engines import MPIEngine
+    >>> model = KernelSVC(C=32, gamma=32, engine=MPIEngine(data="sharded"))
+    >>> model.engine.data
+    'sharded'
     """
 
     def __init__(self, comm: Any = None, data: str = "auto", exchange: str = "auto") -> None:
@@ -53,8 +63,9 @@ class MPITalk(Talk):
         self.comm = comm
 
     def _share_array(self, values: np.ndarray) -> list[np.ndarray]:
-        counts = self.comm.allgather(len(values))
-        everyones = np.empty(sum(counts), dtype=values.dtype)
+        counts = np.empty(self.size, dtype=np.int64)  # arrays: for objects an MPI needs twice as many messages
+        self.comm.Allgather(np.array([len(values)], dtype=np.int64), counts)
+        everyones = np.empty(counts.sum(), dtype=values.dtype)
         self.comm.Allgatherv(np.ascontiguousarray(values), (everyones, counts))
         return np.split(everyones, np.cumsum(counts)[:-1])
 

@@ -40,6 +40,7 @@ from parablock.mapped import is_mapped
 from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
 
+S = TypeVar("S")
 T = TypeVar("T")
 DATA, EXCHANGES = ("auto", "replicated", "sharded"), ("auto", "gather", "reduce")
 
@@ -74,6 +75,9 @@ class RankEngine(Engine):
 
     def neighbours(self) -> int:
         return _Neighbours.count
+
+    def is_first(self) -> bool:
+        return self.talk().rank == 0
 
     def place(self) -> int:
         return _Neighbours.place
@@ -195,14 +199,20 @@ class RankCrew(Crew):
 
     def partition(self, partitioner: Partitioner, n_blocks: int, rng: np.random.Generator) -> Partition:
         rows, rank = self.all_rows, self.talk.rank
+        if not isinstance(rows, ShardedRows):
+            return partitioner.partition(self.device, self.kernel, rows, n_blocks, rng, self._spread)
         mine = self._own_generator(rng)
-        if not isinstance(rows, ShardedRows):  # one for all: what is close to a cut may fall to either side of it
-            return self.from_first(lambda: partitioner.partition(self.device, self.kernel, rows, n_blocks, mine))
         first, last = rows.starts[rank], rows.starts[rank + 1]
         own = partitioner.restricted(np.arange(first, last))
         share = max(1, round(n_blocks * (last - first) / len(rows)))
         parts = self.talk.together(lambda: own.partition(self.device, self.kernel, rows.own, share, mine))
         return Partition.joined(parts, rows.starts[:-1])
+
+    def _spread(self, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """The work for every item, dealt out to the ranks. One rank's result is everyone's: what is close to a cut may
+        fall to either side of it."""
+        parts = self.talk.together(lambda: [work(item) for item in items[self.talk.rank :: self.size]])
+        return [parts[number % self.size][number // self.size] for number in range(len(items))]
 
     def ordered(self, order: np.ndarray) -> RankCrew:
         rows = self.all_rows
@@ -337,7 +347,10 @@ class RankCrew(Crew):
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         self._bring(rows)
-        return self.talk.each(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng))
+        # The first rank's blocks are everyone's. All ranks at once would only be in each other's way: a passage over
+        # the rows has the memory for its limit, which ranks of one machine share.
+        own = np.random.default_rng(int(rng.integers(2**62)))
+        return self.from_first(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, own))
 
 
 def bytes_to_send(exchange: str, changed: int, rows: int, ranks: int) -> int:

@@ -12,6 +12,7 @@ from parablock.devices.base import Device, Rows, Samples
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
 from parablock.mapped import column_means, some_rows, stretches
+from parablock.tensors import TensorRows
 
 
 class Shard:
@@ -133,6 +134,8 @@ class PartRows:
 
 def moments(X: Any, share: np.ndarray) -> tuple[float, float]:
     """Weighted sums of all values and of their squares, with one weight a row."""
+    if isinstance(X, TensorRows):
+        return X.moments(share)
     first = second = 0.0
     for start, stop in stretches(X):  # the squares of all rows would be a copy of them
         part, weight = X[start:stop], share[start:stop]

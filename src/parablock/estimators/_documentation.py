@@ -71,6 +71,8 @@ n_iter_ : int
 history_ : list of Record
     One record an outer iteration: seconds, objective, duality_gap, violation, step, active and changed
     variables, kernel_evaluations and more; ``pandas.DataFrame(model.history_)`` makes a table of it.
+stop_reason_ : {"converged", "out of iterations", "stalled", "interrupted", "stopped"}
+    Why training ended; "stopped" is by a callback.
 dual_objective_ : float
     Dual value reached, a lower bound of the primal one; ``history_`` has its negative, which is minimised.
 duality_gap_ : float

@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -18,9 +19,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
-from parablock.engines import ENGINES, Engine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.estimators._tensors import check_tensor, negative_for_chi2
 from parablock.kernels import KERNELS, Kernel, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
@@ -29,6 +32,7 @@ from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
 from parablock.solver import CHOICES, BlockSolver, Solution
+from parablock.tensors import TensorRows, is_plain, is_tensor, on_host
 from parablock.training import Settings, Trained, train
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -43,21 +47,14 @@ def for_every_row(method: Method) -> Method:
     @wraps(method)
     def wherever(self: KernelMachine, X: Any) -> Any:
         check_is_fitted(self)
-        X = on_host(X)
+        X = self._where_it_is(X, self._sparse)
         result = engine_for(self.engine, X).predict_elsewhere(self, method.__name__, X)
         return method(self, X) if result is None else result
 
     return wherever  # type: ignore[return-value]
 
 
-def on_host(values: Any) -> Any:
-    """A torch tensor as an array, without a copy where it is in host memory; anything else as it is."""
-    if type(values).__module__.split(".")[0] != "torch":
-        return values
-    return values.detach().cpu().numpy()
-
-
-class KernelMachine(BaseEstimator, metaclass=ABCMeta):
+class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -118,14 +115,19 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
-        fitted = engine_for(self.engine, X).fit_elsewhere(self, X, y, sample_weight)
-        if fitted is None:
-            self._fit_here(X, y, sample_weight)
-        else:
-            for name in fitted_attributes(self):
-                delattr(self, name)
-            self.__dict__.update(fitted)
+        X, y, sample_weight = self._where_it_is(X), on_host(y), on_host(sample_weight)
+        engine = engine_for(self.engine, X)
+
+        def fit() -> None:
+            fitted = engine.fit_elsewhere(self, X, y, sample_weight)
+            if fitted is None:
+                self._fit_here(X, y, sample_weight)
+            else:
+                for name in fitted_attributes(self):
+                    delattr(self, name)
+                self.__dict__.update(fitted)
+
+        fit_watched(self, engine, X, y, sample_weight, fit)
         return self
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -142,7 +144,10 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         """Targets and weights, without C, of shape (n_outputs, n)."""
 
     def _check_samples(self, X: Any, y: Any = "no_validation", reset: bool = True, **options: Any) -> Any:
-        """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in."""
+        """X (and y) checked; X as an array or CSR matrix of float32 or float64, in the precision it came in, or as rows
+        of a tensor that stay on its device."""
+        if isinstance(X, TensorRows):
+            return check_tensor(self, X, y, reset=reset, **options)
         precomputed = self.kernel == "precomputed"
         dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
         formats = False if precomputed else "csr"
@@ -157,11 +162,16 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
                 f"shape {X.shape}. Pass K with K[i, j] = kernel(x_i, x_j)."
             )
         if self.kernel == "chi2" and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
-            raise ValueError(
-                "Negative values in data passed to the chi2 kernel, which compares counts or frequencies: scale the "
-                "features to be non-negative, or choose another kernel."
-            )
+            raise negative_for_chi2()
         return checked
+
+    def _where_it_is(self, X: Any, csr: bool = False) -> Any:
+        """A torch tensor as rows that stay on its device, if that is where they are used; otherwise on the host, as an
+        array. Anything else as it is."""
+        if not is_tensor(X):
+            return X
+        local = isinstance(make_engine(self.engine), LocalEngine) and self.kernel != "precomputed" and not csr
+        return TensorRows(X) if local and is_plain(X) and self._settings(None).make_device().keeps(X) else on_host(X)
 
     def _refuse_a_large_copy(self, X: Any, dtype: Any) -> None:
         """Of data on disk that is not of one of the types that are trained with."""
@@ -222,10 +232,22 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
-        trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start)
+        watch = watch_of(self)
+        if watch is not None:
+            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, trained))
+        trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
+        if watch is not None:
+            trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
         self._keep(X, rows, trained)
         self._warn(trained.solution)
+
+    def _as_fitted(self, X: Any, rows: np.ndarray, n: int, sparse: bool, trained: Trained) -> dict[str, Any]:
+        """The attributes of a model of what is trained by now."""
+        model = copy(self)
+        model._n_rows, model._dtype, model._sparse = n, X.dtype, sparse
+        model._keep(X, rows, trained)
+        return fitted_attributes(model)
 
     @classmethod
     def path(cls, X: Any, y: Any, Cs: Any = 5, *, sample_weight: Any = None, **parameters: Any) -> list[Any]:
@@ -309,6 +331,7 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self.intercept_ = intercept
         self.n_iter_ = solution.state.iteration
         self.history_ = solution.history
+        self.stop_reason_ = solution.reason
         self.dual_objective_ = -solution.state.objective
         self.duality_gap_ = solution.state.duality_gap
         self.violation_ = solution.state.violation
@@ -316,7 +339,9 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         self.partition_ = trained.partition
 
     def _warn(self, solution: Solution) -> None:
-        if solution.reason == "converged":
+        watch = watch_of(self)
+        stopped = None if watch is None else watch.run.why
+        if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
             return
         reached = (
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
@@ -332,8 +357,24 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
             f"{'float32' if self.device == 'cuda' else self._dtype} allows: {better}raise tol.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
             "fit again with warm_start=True to go on from here.",
+            "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
+            "with warm_start=True to go on from here.",
         }[solution.reason]
         warnings.warn(text, ConvergenceWarning)
+
+    # ------------------------------------------------------------------------------------- files and friends
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file; see `parablock.save`."""
+        from parablock.models import save
+
+        save(self, path)
+
+    def to_sklearn(self) -> Any:
+        """A fitted estimator of scikit-learn with the same decisions; see `parablock.models.to_sklearn`."""
+        from parablock.models import to_sklearn
+
+        return to_sklearn(self)
 
     # ------------------------------------------------------------------------------------------- predicting
 
@@ -353,9 +394,6 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         yield X
 
     def _decision_of(self, X: Any) -> np.ndarray:
-        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
-        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
-            X = X[:, self._rows]  # without the columns of rows that took no part
         if self.prediction not in self._models:
             raise ValueError(
                 "prediction='local' needs the steps of the blocks, which only a fit with prediction='local' keeps (of "
@@ -371,7 +409,11 @@ class KernelMachine(BaseEstimator, metaclass=ABCMeta):
         return np.concatenate(parts, axis=1)
 
     def _like_training_data(self, X: Any) -> Iterator[Any]:
-        """X in the format of the training data; sparse rows for a dense model become dense a few at a time."""
+        """X checked and in the format of the training data; sparse rows for a dense model become dense a few at a
+        time."""
+        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
+        if self.kernel == "precomputed" and len(self._rows) < X.shape[1]:
+            X = X[:, self._rows]  # without the columns of rows that took no part
         if self._sparse or not sp.issparse(X):
             yield sp.csr_matrix(X) if self._sparse else X
         else:

@@ -14,10 +14,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
+from parablock.tensors import on_host
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    """Base of the classifiers: two classes are one problem, more are one problem a class against the rest."""
+    """Base of the classifiers: two classes are one problem, more are one problem a class against the rest.
+
+    Examples
+    --------
+    A classifier with another loss says which:
+
+    >>> from parablock import KernelSVC
+    >>> from parablock.losses import SquaredHinge
+    >>> class SmoothSVC(KernelSVC):
+    ...     def _make_loss(self):
+    ...         return SquaredHinge()
+    >>> SmoothSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"]).predict([[0.2], [2.9]])
+    array(['low', 'high'], dtype='<U4')
+    """
 
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachine._parameter_constraints,
@@ -69,6 +83,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         best = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return self.classes_[best]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of samples that are classified rightly."""
+        return super().score(X, on_host(y), on_host(sample_weight))
+
 
 @documented
 class KernelSVC(KernelClassifier):
@@ -99,6 +117,10 @@ class KernelSVC(KernelClassifier):
     >>> model = KernelSVC(C=10, gamma=2).fit(X, y)
     >>> model.score(X, y)
     1.0
+    >>> model.predict(X[:5])
+    array([0, 1, 1, 1, 1])
+    >>> model.violation_ <= model.tol, model.duality_gap_ <= 1e-3 * model.dual_objective_
+    (True, True)
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -191,8 +213,9 @@ class KernelLogisticRegression(KernelClassifier):
     >>> from parablock import KernelLogisticRegression
     >>> X, y = make_moons(500, noise=0.1, random_state=0)
     >>> model = KernelLogisticRegression(C=10, gamma=2).fit(X, y)
-    >>> model.predict_proba(X[:1]).shape
-    (1, 2)
+    >>> model.predict_proba(X[:2]).round(3)
+    array([[0.991, 0.009],
+           [0.137, 0.863]])
     """
 
     def __init__(

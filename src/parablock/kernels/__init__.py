@@ -28,7 +28,26 @@ KERNELS: dict[str, Callable[[float, float, int], Kernel]] = {
 def make_kernel(
     kernel: str | Callable[[Any, Any], Any] | Kernel, gamma: float = 1.0, coef0: float = 0.0, degree: int = 3
 ) -> Kernel:
-    """The kernel of the given name, or the one that wraps the given function."""
+    """The kernel of the given name, or the one that wraps the given function.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        A name of `KERNELS`, or a function of two sets of rows; a kernel is given back as it is.
+    gamma, coef0, degree
+        Of the kernels that have them.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> from parablock.kernels import make_kernel
+    >>> kernel = make_kernel("rbf", gamma=0.5)
+    >>> type(kernel).__name__, kernel.gamma
+    ('RBF', 0.5)
+    """
     if isinstance(kernel, Kernel):
         return kernel
     if callable(kernel):

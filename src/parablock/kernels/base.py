@@ -32,6 +32,24 @@ class Kernel(ABC):
     shift_invariant : bool
         Whether the same vector may be subtracted from all samples. The device then centres dense data, which
         keeps float32 accurate.
+
+    Examples
+    --------
+    A kernel of one's own is a class; a Python function would do, but this one works in tiles and on sparse rows:
+
+    >>> import numpy as np
+    >>> from parablock import KernelSVC
+    >>> from parablock.kernels import Kernel
+    >>> class Cauchy(Kernel):
+    ...     shift_invariant = True
+    ...
+    ...     def transform(self, tile, row_self, column_self):
+    ...         tile[...] = 1 / (1 + row_self[:, None] + column_self - 2 * tile)
+    ...
+    ...     def diagonal(self, self_overlap):
+    ...         return np.ones_like(self_overlap)
+    >>> KernelSVC(kernel=Cauchy()).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.2], [2.9]])
+    array([0, 1])
     """
 
     overlap: ClassVar[str] = "product"

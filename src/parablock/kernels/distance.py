@@ -30,6 +30,24 @@ class _DistanceKernel(Kernel):
 
 
 class RBF(_DistanceKernel):
+    """The Gaussian kernel, ``exp(-gamma |x - z|^2)``.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import RBF
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> RBF(0.25).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
     shift_invariant = True
 
     def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
@@ -37,15 +55,75 @@ class RBF(_DistanceKernel):
 
 
 class Laplacian(RBF):
+    """``exp(-gamma sum_f |x_f - z_f|)``.
+
+    Peaked where the Gaussian kernel is round: for targets with jumps and features with outliers.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Laplacian
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = np.minimum(X[:, None], X).sum(axis=2)
+    >>> Laplacian(0.5).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
     overlap = "minimum"
     shift_invariant = False  # the overlap of equal signs depends on the origin
 
 
 class Chi2(Laplacian):
+    """``exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
+
+    For histograms and other features that are not negative.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Chi2
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = np.array([[1.0, 1.0], [1.0, 3.0]])  # sum of 2 x z / (x + z) over the features
+    >>> Chi2(0.5).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
     overlap = "harmonic"
 
 
 class Matern32(_DistanceKernel):
+    """``(1 + a) exp(-a)`` with ``a = sqrt(3) |x - z| / length`` and ``length = 1 / sqrt(2 gamma)``.
+
+    For functions with one derivative.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Matern32
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Matern32(0.25).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.2978],
+           [0.2978, 1.    ]])
+    """
+
     shift_invariant = True
 
     def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
@@ -53,6 +131,26 @@ class Matern32(_DistanceKernel):
 
 
 class Matern52(_DistanceKernel):
+    """``(1 + a + a^2 / 3) exp(-a)`` with ``a = sqrt(5) |x - z| / length`` and ``length = 1 / sqrt(2 gamma)``.
+
+    For functions with two derivatives.
+
+    Parameters
+    ----------
+    gamma : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Matern52
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Matern52(0.25).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.3173],
+           [0.3173, 1.    ]])
+    """
+
     shift_invariant = True
 
     def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:

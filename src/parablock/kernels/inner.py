@@ -14,6 +14,20 @@ from parablock.kernels.base import Kernel
 
 
 class Linear(Kernel):
+    """The inner product, ``x'z``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Linear
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Linear().transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1., 1.],
+           [1., 5.]])
+    """
+
     def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
         pass
 
@@ -22,6 +36,25 @@ class Linear(Kernel):
 
 
 class Polynomial(Kernel):
+    """``(gamma x'z + coef0)^degree``.
+
+    Parameters
+    ----------
+    gamma, coef0 : float
+    degree : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Polynomial
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Polynomial(1.0, 1.0, 2).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[ 4.,  4.],
+           [ 4., 36.]])
+    """
+
     def __init__(self, gamma: float, coef0: float, degree: int) -> None:
         self.gamma, self.coef0, self.degree = float(gamma), float(coef0), int(degree)
 
@@ -37,6 +70,24 @@ class Polynomial(Kernel):
 
 
 class Sigmoid(Kernel):
+    """``tanh(gamma x'z + coef0)``, which is not positive semi-definite in general.
+
+    Parameters
+    ----------
+    gamma, coef0 : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Sigmoid
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Sigmoid(0.5, 0.0).transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[0.4621, 0.4621],
+           [0.4621, 0.9866]])
+    """
+
     def __init__(self, gamma: float, coef0: float) -> None:
         self.gamma, self.coef0 = float(gamma), float(coef0)
 
@@ -48,6 +99,20 @@ class Sigmoid(Kernel):
 
 
 class Cosine(Kernel):
+    """``x'z / (|x| |z|)``, and 0 where either is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock.kernels import Cosine
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> values = X @ X.T
+    >>> Cosine().transform(values, np.diag(values).copy(), np.diag(values).copy())
+    >>> values.round(4)
+    array([[1.    , 0.4472],
+           [0.4472, 1.    ]])
+    """
+
     def transform(self, tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray) -> None:
         tile *= _inverse_root(row_self)[:, None]
         tile *= _inverse_root(column_self)

@@ -11,7 +11,17 @@ from parablock.kernels.base import Kernel
 
 
 class Precomputed(Kernel):
-    """The samples are rows of the kernel matrix itself."""
+    """The samples are rows of the kernel matrix itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelSVC
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = KernelSVC(kernel="precomputed").fit(np.exp(-abs(X - X.T)), [0, 0, 1, 1])
+    >>> model.predict(np.exp(-abs(np.array([[0.2], [2.9]]) - X.T)))
+    array([0, 1])
+    """
 
     overlap = "given"
 
@@ -23,7 +33,22 @@ class Precomputed(Kernel):
 
 
 class Called(Kernel):
-    """``function(X, Z)`` returns the matrix of kernel values of the rows of X with the rows of Z."""
+    """``function(X, Z)`` returns the matrix of kernel values of the rows of X with the rows of Z.
+
+    Parameters
+    ----------
+    function : callable
+        Should be symmetric; may be called from several threads at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelSVC
+    >>> def exponential(X, Z):
+    ...     return np.exp(-abs(X - Z.T))
+    >>> KernelSVC(kernel=exponential).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.2], [2.9]])
+    array([0, 1])
+    """
 
     overlap = "called"
 

@@ -46,6 +46,39 @@ class Loss(ABC):
         rule.
     kink : float
         Where inside the box the derivative of g jumps; ``nan`` when it does not.
+
+    Examples
+    --------
+    Half the squared error, so that C counts as in textbooks on ridge regression:
+
+    >>> import math
+    >>> import numpy as np
+    >>> from parablock import Loss, solve
+    >>> from parablock.kernels import RBF
+    >>> class HalfSquaredError(Loss):
+    ...     piecewise_quadratic = True
+    ...
+    ...     @staticmethod
+    ...     def dual(coef, target, weight, parameter):
+    ...         return -target * coef + coef * coef / (2.0 * weight)
+    ...
+    ...     @staticmethod
+    ...     def primal(prediction, target, weight, parameter):
+    ...         return weight * (target - prediction) ** 2 / 2.0
+    ...
+    ...     @staticmethod
+    ...     def bounds(target, weight, parameter):
+    ...         return -math.inf, math.inf
+    ...
+    ...     @staticmethod
+    ...     def slopes(coef, target, weight, parameter):
+    ...         slope = -target + coef / weight
+    ...         return slope, slope, 1.0 / weight
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> trained = solve(X, np.array([0.0, 1.0, 0.0]), HalfSquaredError(), RBF(1.0), fit_intercept=False)
+    >>> K = np.exp(-((X - X.T) ** 2))
+    >>> np.allclose(trained.solution.state.coef[0], np.linalg.solve(K + np.eye(3), [0.0, 1.0, 0.0]), atol=1e-6)
+    True
     """
 
     parameter: float = 0.0

@@ -11,7 +11,20 @@ from parablock.losses.base import Loss
 
 
 class EpsilonInsensitive(Loss):
-    """``C max(0, |y - z| - epsilon)`` for a real target y."""
+    """``C max(0, |y - z| - epsilon)`` for a real target y.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Errors up to this size cost nothing.
+
+    Examples
+    --------
+    >>> from parablock.losses import EpsilonInsensitive
+    >>> loss = EpsilonInsensitive(epsilon=0.5)
+    >>> [loss.primal(prediction, 3.0, 10.0, loss.parameter) for prediction in (3.0, 3.5, 4.0)]  # C = 10
+    [0.0, 0.0, 5.0]
+    """
 
     piecewise_quadratic = True
     kink = 0.0

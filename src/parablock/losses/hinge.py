@@ -11,7 +11,18 @@ from parablock.losses.base import Loss
 
 
 class Hinge(Loss):
-    """``C max(0, 1 - y z)`` for labels y = -1, +1."""
+    """``C max(0, 1 - y z)`` for labels y = -1, +1.
+
+    Costs nothing from a margin of one on, so that most rows get a coefficient of zero.
+
+    Examples
+    --------
+    >>> from parablock.losses import Hinge
+    >>> [Hinge.primal(prediction, 1.0, 10.0, 0.0) for prediction in (-1.0, 0.5, 1.0, 2.0)]  # C = 10
+    [20.0, 5.0, 0.0, 0.0]
+    >>> Hinge.bounds(1.0, 10.0, 0.0)
+    (0.0, 10.0)
+    """
 
     piecewise_quadratic = True
 

@@ -15,7 +15,16 @@ from parablock.losses.base import Loss
 
 
 class Logistic(Loss):
-    """``C log(1 + exp(-y z))`` for labels y = -1, +1."""
+    """``C log(1 + exp(-y z))`` for labels y = -1, +1.
+
+    Its predictions are log odds, so that there are probabilities; every row gets a coefficient.
+
+    Examples
+    --------
+    >>> from parablock.losses import Logistic
+    >>> [round(Logistic.primal(prediction, 1.0, 1.0, 0.0), 4) for prediction in (-2.0, 0.0, 2.0)]
+    [2.1269, 0.6931, 0.1269]
+    """
 
     @staticmethod
     def dual(coef: float, target: float, weight: float, parameter: float) -> float:

@@ -11,7 +11,20 @@ from parablock.losses.base import Loss
 
 
 class Quantile(Loss):
-    """The pinball loss, whose minimiser is the conditional ``quantile`` of the target."""
+    """The pinball loss, whose minimiser is the conditional ``quantile`` of the target.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        Between 0 and 1; 0.5 is the median.
+
+    Examples
+    --------
+    >>> from parablock.losses import Quantile
+    >>> loss = Quantile(0.75)  # three times as dear to predict too little as too much
+    >>> [loss.primal(prediction, 3.0, 1.0, loss.parameter) for prediction in (2.0, 3.0, 4.0)]
+    [0.75, 0.0, 0.25]
+    """
 
     piecewise_quadratic = True
 

@@ -11,7 +11,14 @@ from parablock.losses.base import Loss
 
 
 class SquaredError(Loss):
-    """``C (y - z)^2`` for a real target y."""
+    """``C (y - z)^2`` for a real target y.
+
+    Examples
+    --------
+    >>> from parablock.losses import SquaredError
+    >>> [SquaredError.primal(prediction, 3.0, 10.0, 0.0) for prediction in (3.0, 3.5, 4.0)]  # C = 10
+    [0.0, 2.5, 10.0]
+    """
 
     piecewise_quadratic = True
 

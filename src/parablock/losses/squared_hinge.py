@@ -11,7 +11,18 @@ from parablock.losses.base import Loss
 
 
 class SquaredHinge(Loss):
-    """``C max(0, 1 - y z)^2`` for labels y = -1, +1."""
+    """``C max(0, 1 - y z)^2`` for labels y = -1, +1.
+
+    Smooth where the hinge loss has a kink, and its coefficients have no upper bound.
+
+    Examples
+    --------
+    >>> from parablock.losses import SquaredHinge
+    >>> [SquaredHinge.primal(prediction, 1.0, 10.0, 0.0) for prediction in (-1.0, 0.5, 1.0)]  # C = 10
+    [40.0, 2.5, 0.0]
+    >>> SquaredHinge.bounds(1.0, 10.0, 0.0)
+    (0.0, inf)
+    """
 
     piecewise_quadratic = True
 

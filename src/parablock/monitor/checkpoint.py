@@ -29,13 +29,28 @@ import numpy as np
 from parablock.monitor.history import Record
 
 logger = logging.getLogger("parablock")
-_MARK, _VERSION = b"parablock checkpoint\n", 1
+_MARK, _VERSION = b"parablock checkpoint\n", 2
 _HEADER = struct.Struct("<IQ32s")  # version, length, SHA-256
 TERMINATED = 128 + signal.SIGTERM  # exit status
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used; the message says why."""
+    """A checkpoint that cannot be used; the message says why.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from parablock import CheckpointError, KernelSVC
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "run.checkpoint")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("something else")
+    ...     try:
+    ...         KernelSVC(checkpoint=path).fit([[0.0], [1.0]], [0, 1])
+    ...     except CheckpointError as error:
+    ...         print(str(error).split("Set")[1])
+     resume=True to go on from it, choose another path, or remove it.
+    """
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,18 @@ class Checkpoint:
         At least so long after the last one, at the end of an outer iteration.
     iterations : int, optional
         Also after so many outer iterations.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import make_moons
+    >>> from parablock import Checkpoint, KernelSVC
+    >>> X, y = make_moons(500, noise=0.1, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = Checkpoint(os.path.join(folder, "moons.checkpoint"), seconds=60, iterations=1)
+    ...     model = KernelSVC(n_blocks=4, checkpoint=checkpoint, resume="auto", random_state=0).fit(X, y)
+    ...     os.listdir(folder)
+    ['moons.checkpoint']
     """
 
     path: str | os.PathLike[str]

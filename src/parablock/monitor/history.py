@@ -43,6 +43,14 @@ class Record:
         By all machines in this iteration.
     seconds_waiting : float
         That a machine waited for others in this iteration, on average; sending takes part of it.
+
+    Examples
+    --------
+    >>> from parablock import KernelSVC
+    >>> model = KernelSVC(gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> last = model.history_[-1]
+    >>> last.iteration, last.kind, round(last.objective, 3), last.relative_gap < 1e-6
+    (1, 'partition', -1.791, True)
     """
 
     iteration: int
@@ -68,6 +76,19 @@ class Record:
 
 
 def relative_gap(objective: float, duality_gap: float) -> float:
-    """The duality gap as a share of the primal or dual value, whichever is larger."""
+    """The duality gap as a share of the primal or dual value, whichever is larger.
+
+    Parameters
+    ----------
+    objective : float
+        The minimised dual objective, which is the negative of the dual value.
+    duality_gap : float
+
+    Examples
+    --------
+    >>> from parablock.monitor import relative_gap
+    >>> relative_gap(objective=-99.0, duality_gap=1.0)
+    0.01
+    """
     scale = max(abs(objective), abs(duality_gap - objective))
     return duality_gap / scale if scale > 0 else 0.0

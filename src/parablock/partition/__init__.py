@@ -21,7 +21,25 @@ PARTITIONERS: dict[str, type[Partitioner]] = {
 
 
 def make_partitioner(partition: Any, n: int) -> Partitioner:
-    """The partitioner of the given name, or the one that holds the given labels."""
+    """The partitioner of the given name, or the one that holds the given labels.
+
+    Parameters
+    ----------
+    partition : str, array of shape (n,) or Partitioner
+        A name of `PARTITIONERS`, or the block of every row; a partitioner is given back as it is.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    Partitioner
+
+    Examples
+    --------
+    >>> from parablock.partition import make_partitioner
+    >>> make_partitioner("tree", 100).method, make_partitioner([0, 0, 1], 3).method
+    ('tree', 'given')
+    """
     if isinstance(partition, Partitioner):
         return partition
     if isinstance(partition, str):

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Spread(Protocol):
+    """Several machines that share a list of work: each item is the work of one of them, and all get all results."""
+
+    def __call__(self, work: Callable[[S], T], items: Sequence[S], /) -> list[T]: ...
+
+
+def alone(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """One machine."""
+    return [work(item) for item in items]
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,17 @@ class Partition:
     kernel_mass_inside : float
         Estimated share of the kernel's squared mass that lies inside the blocks,
         ``sum K_ij^2 over pairs in one block / sum K_ij^2 over all pairs``: 1 minus the paper's relative error.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from parablock import KernelSVC
+    >>> X, y = make_blobs(200, centers=4, random_state=0)
+    >>> partition = KernelSVC(n_blocks=4, random_state=0).fit(X, y % 2).partition_
+    >>> partition.sizes
+    array([50, 50, 50, 50])
+    >>> partition.labels.shape
+    (200,)
     """
 
     method: str
@@ -65,7 +92,19 @@ class Partition:
 
 
 class Centres(ABC):
-    """A partition's blocks as seen by a row that has none yet."""
+    """A partition's blocks as seen by a row that has none yet.
+
+    Local prediction asks it for the block of every new row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from parablock import KernelSVC
+    >>> from parablock.partition import Centres
+    >>> X, y = make_blobs(200, centers=4, random_state=0)
+    >>> isinstance(KernelSVC(n_blocks=4, random_state=0).fit(X, y % 2).partition_.centres, Centres)
+    True
+    """
 
     @abstractmethod
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -85,8 +124,8 @@ class FeatureCentres(Centres):
     offsets: np.ndarray
 
     @classmethod
-    def means(cls, samples: Samples, blocks: Sequence[np.ndarray]) -> FeatureCentres:
-        points = np.stack([samples.mean(block) for block in blocks])
+    def means(cls, samples: Samples, blocks: Sequence[np.ndarray], spread: Spread = alone) -> FeatureCentres:
+        points = np.stack(spread(samples.mean, blocks))
         return cls(points, np.zeros(len(points)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
@@ -108,7 +147,26 @@ class JoinedCentres(Centres):
 
 
 class Partitioner(ABC):
-    """A way to make partitions."""
+    """A way to make partitions.
+
+    One of your own has the method `blocks`, and is passed to an estimator as ``partition``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parablock import KernelSVC
+    >>> from parablock.partition import Partitioner
+    >>> class ByFirstFeature(Partitioner):
+    ...     method = "first feature"
+    ...
+    ...     def blocks(self, device, kernel, samples, n_blocks, rng):
+    ...         order = np.argsort(samples.features()[:, 0])
+    ...         return [np.sort(part) for part in np.array_split(order, n_blocks)], None
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = KernelSVC(partition=ByFirstFeature(), n_blocks=4).fit(X, X[:, 0] > 0)
+    >>> model.partition_.method, model.partition_.sizes
+    ('first feature', array([25, 25, 25, 25]))
+    """
 
     method: str
 
@@ -118,6 +176,20 @@ class Partitioner(ABC):
     ) -> tuple[list[np.ndarray], Centres | None]:
         """Disjoint blocks of all given samples, none empty, at most `n_blocks` of them; and their centres
         where the method has its own."""
+
+    def shared_blocks(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: Samples,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread,
+    ) -> tuple[list[np.ndarray], Centres | None]:
+        """Such blocks where several machines have the samples: the work of one of them, unless the method can be
+        divided. All call this with the same numbers, and their generators must stay alike."""
+        own = np.random.default_rng(int(rng.integers(2**62)))
+        return spread(lambda count: self.blocks(device, kernel, samples, count, own), [n_blocks])[0]
 
     def regroup(
         self,
@@ -132,22 +204,32 @@ class Partitioner(ABC):
         if n_blocks <= 1:
             return [rows]
         blocks, _ = self.blocks(device, kernel, samples.take(rows), n_blocks, rng)
-        return [rows[block] for block in blocks]
+        return [rows[vectors.place(rows, block)] for block in blocks]
 
     def restricted(self, rows: np.ndarray) -> Partitioner:
         """A partitioner of the given rows, numbered anew."""
         return self
 
     def partition(
-        self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: Samples,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread = alone,
     ) -> Partition:
         """All rows in blocks, with centres and a report of quality."""
         from parablock.partition.quality import kernel_mass_inside
 
-        blocks, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        if spread is alone:
+            made, centres = self.blocks(device, kernel, samples, n_blocks, rng)
+        else:
+            made, centres = self.shared_blocks(device, kernel, samples, n_blocks, rng, spread)
+        blocks = [vectors.to_host(block) for block in made]
         if centres is None:
-            centres = FeatureCentres.means(samples, blocks)
-        return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng))
+            centres = FeatureCentres.means(samples, blocks, spread)
+        return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng, spread))
 
 
 def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:

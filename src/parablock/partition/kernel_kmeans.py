@@ -41,7 +41,17 @@ class KernelCentres(Centres):
 
 
 class KernelKMeansPartitioner(Partitioner):
-    """Blocks around kernel k-means centres, none larger than 1.25 times the mean."""
+    """Blocks around kernel k-means centres, none larger than 1.25 times the mean.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from parablock import KernelSVC
+    >>> X, y = make_blobs(200, centers=4, random_state=0)
+    >>> model = KernelSVC(partition="kernel_kmeans", n_blocks=4, random_state=0).fit(X, y % 2)
+    >>> print(model.partition_.report())  # doctest: +ELLIPSIS
+    kernel_kmeans partition: 4 blocks of ... rows (mean 50), ...% of the kernel's squared mass inside
+    """
 
     method = "kernel_kmeans"
 

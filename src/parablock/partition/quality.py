@@ -8,13 +8,19 @@ import numpy as np
 
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
+from parablock.partition.base import Spread, alone
 
 _ROWS = 128
 _COLUMNS = 1024
 
 
 def kernel_mass_inside(
-    device: Device, kernel: Kernel, samples: Samples, blocks: Sequence[np.ndarray], rng: np.random.Generator
+    device: Device,
+    kernel: Kernel,
+    samples: Samples,
+    blocks: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    spread: Spread = alone,
 ) -> float:
     """Share of the kernel's squared mass inside the blocks.
 
@@ -29,14 +35,23 @@ def kernel_mass_inside(
         labels[block] = number
     rows = rng.choice(n, size=min(n, _ROWS), replace=False)
     everyone = rng.choice(n, size=min(n, _COLUMNS), replace=False)
-    squares = device.gram(kernel, samples.take(rows), samples.take(everyone)) ** 2
-    inside = outside = 0.0
-    for number in np.unique(labels[rows]):
-        block, chosen = blocks[number], labels[rows] == number
-        mates = block if len(block) <= _COLUMNS else rng.choice(block, size=_COLUMNS, replace=False)
-        own = device.gram(kernel, samples.take(rows[chosen]), samples.take(mates)) ** 2
-        inside += float(own.mean()) * len(block) * len(own)
+    mates = {
+        number: blocks[number]
+        if len(blocks[number]) <= _COLUMNS
+        else rng.choice(blocks[number], size=_COLUMNS, replace=False)
+        for number in np.unique(labels[rows]).tolist()
+    }
+    sampled = samples.take(everyone)
+
+    def mass(number: int) -> tuple[float, float]:
+        """Of the sampled rows of one block: inside it and outside."""
+        chosen, size = samples.take(rows[labels[rows] == number]), len(blocks[number])
+        own = device.gram(kernel, chosen, samples.take(mates[number])) ** 2
         others = labels[everyone] != number
-        if others.any():
-            outside += float(squares[chosen][:, others].mean()) * (n - len(block)) * len(own)
+        if not others.any():
+            return float(own.mean()) * size * len(own), 0.0
+        outside = (device.gram(kernel, chosen, sampled) ** 2)[:, others]
+        return float(own.mean()) * size * len(own), float(outside.mean()) * (n - size) * len(own)
+
+    inside, outside = np.sum(spread(mass, list(mates)), axis=0).tolist()
     return inside / (inside + outside) if inside + outside > 0 else 1.0

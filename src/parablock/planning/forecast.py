@@ -23,6 +23,13 @@ class Memory:
         Kernel matrices of the blocks that are solved at the same time.
     columns : float
         Kept kernel columns, at this rank's share of the watched rows.
+
+    Examples
+    --------
+    >>> from parablock.planning import plan
+    >>> memory = plan(50_000, 54).memory_per_rank
+    >>> round(memory.data / 2**20), memory.total > memory.columns
+    (28, True)
     """
 
     program: float
@@ -50,6 +57,13 @@ class Seconds:
         Sending and receiving.
     serial : float
         What every rank does by itself: measures, line searches, the choice of blocks.
+
+    Examples
+    --------
+    >>> from parablock.planning import plan
+    >>> seconds = plan(50_000, 54).seconds
+    >>> seconds.communication, seconds.total > seconds.products
+    (0.0, True)
     """
 
     blocks: float
@@ -91,6 +105,15 @@ class Forecast:
         That a rank spends on average in operations that need all ranks: `seconds_waiting` of `history_`, summed up.
     seconds_on_one_rank : float
         The same fit on one rank with as many threads and as much memory as each has here.
+
+    Examples
+    --------
+    >>> from parablock.planning import plan
+    >>> forecast = plan(464_810, 54, ranks=16, threads=1)
+    >>> forecast.support_vectors, forecast.iterations
+    (72885, 42)
+    >>> f"{forecast.efficiency:.0%}"
+    '121%'
     """
 
     rows: int

@@ -35,6 +35,15 @@ class Machine:
         Bytes for kernel values, where `plan` is not told a limit.
     keeps : bool
         Whether kernel columns are kept; a GPU computes them again.
+
+    Examples
+    --------
+    >>> from parablock.planning import plan
+    >>> from parablock.planning import Machine
+    >>> slow, fast = Machine(cores=4), Machine(cores=32, memory=64e9)
+    >>> seconds = [plan(10**6, 54, machine=machine).seconds.total for machine in (slow, fast)]
+    >>> seconds[0] > 4 * seconds[1]
+    True
     """
 
     cores: int = 16
@@ -98,6 +107,15 @@ class Network:
         Seconds that a message takes however short it is.
     one_machine : bool
         Whether all ranks are on one machine and share its memory bandwidth.
+
+    Examples
+    --------
+    >>> from parablock.planning import plan
+    >>> from parablock.planning import Network
+    >>> ethernet = Network(bandwidth=0.11e9, latency=100e-6)  # one gigabit a second
+    >>> forecast = plan(10**6, 54, ranks=8, network=ethernet)
+    >>> forecast.seconds.communication > 1
+    True
     """
 
     bandwidth: float

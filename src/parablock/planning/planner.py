@@ -89,7 +89,10 @@ def plan(
     >>> forecast = plan(464_810, 54, ranks=16, threads=1, tol=0.05)
     >>> forecast.support_vectors
     72885
-    >>> print(forecast)  # doctest: +SKIP
+    >>> print(forecast)  # doctest: +ELLIPSIS
+    ranks x threads    16 x 1
+    rows x features    464,810 x 54
+    ...
     """
     rows, features = whole("rows", rows), whole("features", features)
     ranks, outputs = whole("ranks", ranks, most=rows), whole("outputs", outputs)

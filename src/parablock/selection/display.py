@@ -67,7 +67,7 @@ class GridDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator with cv_results_
+        estimator : fitted estimator with ``cv_results_``
         score : str or None, default=None
             Which of several scores; None takes the one by which the best was chosen.
         ax : matplotlib Axes, optional

@@ -76,7 +76,7 @@ class Folds:
     def fitted(self, decision: np.ndarray) -> KernelMachine:
         """A machine whose decision values are the given ones, whatever rows it is asked for: what a scorer needs."""
         machine = copy(self.machine)
-        machine.__dict__["_decision"] = lambda X: decision
+        machine.__dict__ |= {"_decision": lambda X: decision, "_sparse": False}  # whatever X is
         return machine
 
 

@@ -13,7 +13,7 @@ from parablock.estimators._machine import KernelMachine
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 from parablock.selection.grids import c_values
-from parablock.training import Ground, Settings, Trained, prepared
+from parablock.training import Ground, Settings, Trained, Watch, prepared
 
 
 def fitted_path(
@@ -70,11 +70,12 @@ class Together:
         settings: Settings,
         rng: np.random.Generator,
         start: np.ndarray | None = None,
+        watch: Watch | None = None,
     ) -> Trained:
         """As `parablock.training.train`; rows, kernel and settings are those of the first call."""
         if self._ground is None:
             self._ground = self._session.enter_context(prepared(X, kernel, settings, rng))
-        trained = self._ground.train(problem, rng, start if self._coef is None else self._coef, rest=False)
+        trained = self._ground.train(problem, rng, start if self._coef is None else self._coef, rest=False, watch=watch)
         if trained.solution.reason == "interrupted":
             raise KeyboardInterrupt
         self._coef = trained.solution.state.coef

@@ -45,7 +45,7 @@ class Results:
             self._values.setdefault(name, np.full(self._shape, np.nan))[candidate, split] = value
 
     def table(self) -> dict[str, Any]:
-        """As GridSearchCV's cv_results_."""
+        """As GridSearchCV's ``cv_results_``."""
         table: dict[str, Any] = {}
         for name in ("fit_time", "score_time"):
             table |= _summary(name, self._values[name])

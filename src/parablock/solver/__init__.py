@@ -2,7 +2,7 @@
 
 from parablock.solver.block_solvers import CHOICES, BlockSolver
 from parablock.solver.iteration import Options
-from parablock.solver.pbm import LocalStep, Solution, minimise
+from parablock.solver.pbm import LocalStep, Solution, Watcher, minimise
 from parablock.solver.schedule import FixedSchedule, RegroupedSchedule, Schedule, evenly
 from parablock.solver.state import State
 from parablock.solver.watching import Part
@@ -18,6 +18,7 @@ __all__ = [
     "Schedule",
     "Solution",
     "State",
+    "Watcher",
     "evenly",
     "minimise",
 ]

@@ -21,6 +21,15 @@ class BlockSolver:
         ... or to this share of the tolerance of the whole problem, whichever is larger.
     max_updates : int or None
         Stop after this many updates in any case; None means 1,000 for each variable of the block.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from parablock import BlockSolver, KernelSVC
+    >>> X, y = make_moons(500, noise=0.1, random_state=0)
+    >>> careful = BlockSolver("cyclic", fraction=0.001)
+    >>> KernelSVC(C=10, gamma=2, block_solver=careful).fit(X, y).score(X, y)
+    1.0
     """
 
     choice: str = "greedy"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import BlockRule, BlockStep
 from parablock.problem import Measure, Problem
 from parablock.solver.block_solvers import BlockSolver
@@ -76,12 +77,12 @@ class Advance:
 def advance(part: Part, options: Options, state: State, steps: Sequence[BlockStep]) -> Advance:
     """Lines 5 to 8: as far along the blocks' common direction as is best."""
     problem = part.problem
-    direction = np.zeros_like(state.coef)
-    for step in steps:  # blocks of different outputs may share rows
-        direction[:, step.rows] += step.step
-    rows = np.flatnonzero(direction.any(axis=0))
-    moves = np.ascontiguousarray(direction[:, rows])
-    if not np.all(np.abs(moves) < _UNBOUNDED):
+    direction = vectors.zeros_like(state.coef)
+    # Blocks of different outputs may share rows.
+    vectors.add_columns(direction, [step.rows for step in steps], [step.step for step in steps])
+    rows = vectors.flatnonzero(direction.any(axis=0))
+    moves = vectors.columns(direction, rows)
+    if not (abs(moves) < _UNBOUNDED).all():
         raise ValueError(
             "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "
             "the coefficients no bounds. Use a positive semi-definite kernel, or a loss with bounds such as the hinge."
@@ -90,16 +91,16 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
         return Advance(replace(state, iteration=state.iteration + 1), 0.0, 0)
     product = part.crew.product(rows, moves)
 
-    moved = np.flatnonzero(moves.any(axis=1)).tolist()
-    vectors = {output: _vectors(state, direction, product, output) for output in moved}
+    moved = vectors.flatnonzero(moves.any(axis=1)).tolist()
+    lines = {output: _vectors(state, direction, product, output) for output in moved}
     choices = part.crew.agree(
-        part.crew.map(lambda output: _choose(problem, output, *vectors[output], options, len(steps)), moved)
+        part.crew.map(lambda output: _choose(problem, output, *lines[output], options, len(steps)), moved)
     )
-    coef, decision = state.coef.copy(), state.decision.copy()
+    coef, decision = vectors.copy(state.coef), vectors.copy(state.decision)
 
     def go(item: tuple[int, Choice]) -> Measure:
         output, choice = item
-        point, along, last = vectors[output]
+        point, along, last = lines[output]
         if choice.second != 0.0:
             assert last is not None
             along = combined(along, last, choice.first, choice.second)

@@ -18,10 +18,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from parablock import vectors
 from parablock.devices.base import BlockStep
 from parablock.engines.base import Counts
 from parablock.monitor import Record
@@ -29,14 +30,15 @@ from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import EARLY, SLOWLY, Part, leave_to_rest, state_of_all, wake, wake_everyone
+from parablock.solver.watching import Lookout, Part, leave_to_rest, state_of_all
 
 logger = logging.getLogger("parablock")
-CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED = (
+REASONS = CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED, STOPPED = (
     "converged",
     "out of iterations",
     "stalled",
     "interrupted",
+    "stopped",
 )
 _IDLE_ITERATIONS = 4  # without any change of any output: two rounds of blocks and bridge
 
@@ -49,10 +51,11 @@ class LocalStep:
     steps: Sequence[BlockStep]
 
     def put_back(self, order: np.ndarray) -> LocalStep:
-        """The same where row i is called order[i]."""
-        coef = np.empty_like(self.coef)
-        coef[:, order] = self.coef
-        return LocalStep(coef, [replace(step, rows=order[step.rows]) for step in self.steps])
+        """The same where row i is called order[i], on the host."""
+        coef = np.empty(self.coef.shape)
+        coef[:, order] = vectors.to_host(self.coef)
+        steps = (step.on_host() for step in self.steps)
+        return LocalStep(coef, [replace(step, rows=order[step.rows]) for step in steps])
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Solution:
     ----------
     state : State
     history : list of Record
-    reason : {"converged", "out of iterations", "stalled", "interrupted"}
+    reason : {"converged", "out of iterations", "stalled", "interrupted", "stopped"}
     kernel_evaluations : int
     local : LocalStep or None
         Of the last iteration over the fixed partition.
@@ -81,6 +84,16 @@ class Solution:
         return replace(self, state=self.state.put_back(order), local=local)
 
 
+class Watcher(Protocol):
+    """Who follows a run from iteration to iteration; on several machines all of them have one, and call it together."""
+
+    def begin(self) -> None:
+        """An iteration, or a check of resting rows, begins."""
+
+    def end(self, record: Record, so_far: Callable[[], Solution]) -> bool:
+        """It has ended; True ends the run, on every machine."""
+
+
 def minimise(
     whole: Part,
     schedule: Schedule,
@@ -91,13 +104,14 @@ def minimise(
     on_iteration: Callable[[Record], None] = lambda record: None,
     keeper: Keeper | None = None,
     snapshot: Snapshot | None = None,
+    watcher: Watcher | None = None,
 ) -> Solution:
     """Run Algorithm 1 on the whole of a problem from the given state, or go on from a snapshot of an earlier run.
 
     A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count. A keeper
     writes checkpoints; when the process is asked to terminate, a last one is written before SystemExit is raised.
     """
-    run = _Run(whole, schedule, options, state, rng, started, on_iteration, keeper)
+    run = _Run(whole, schedule, options, state, rng, started, on_iteration, keeper, watcher)
     if snapshot is not None:
         run.restore(snapshot)
     interrupted = False
@@ -113,6 +127,8 @@ def minimise(
         reason = INTERRUPTED
     elif state.violation <= options.tol:
         reason = CONVERGED
+    elif run.stopped:
+        reason = STOPPED
     else:
         reason = STALLED if run.idle == _IDLE_ITERATIONS else OUT_OF_ITERATIONS
     return Solution(state, run.history, reason, run.kernel_evaluations(), run.local)
@@ -131,6 +147,8 @@ class _Run:
     local : LocalStep or None
     idle : int
         Iterations without any change since the last one with one.
+    stopped : bool
+        Whether the watcher wants no more.
     """
 
     def __init__(
@@ -143,41 +161,38 @@ class _Run:
         started: float,
         on_iteration: Callable[[Record], None],
         keeper: Keeper | None,
+        watcher: Watcher | None,
     ) -> None:
         self.whole, self.schedule, self.options, self.rng = whole, schedule, options, rng
         self.started, self.on_iteration, self.keeper = started, on_iteration, keeper
+        self.watcher, self.stopped = watcher, False
         self.part, self.state = whole, state
         self.history: list[Record] = []
         self.local: LocalStep | None = None
         self.idle = 0
-        self._sampled = False
-        self._early_goal = EARLY * state.spread
+        self._lookout = Lookout(state.spread)
         self._counts = whole.crew.counts()
         self._before = Counts()  # what was counted before the last checkpoint
 
     def within_limits(self) -> bool:
-        return self.state.iteration < self.options.max_iter and self.idle < _IDLE_ITERATIONS
+        more = self.state.iteration < self.options.max_iter and self.idle < _IDLE_ITERATIONS
+        return more and not self.stopped
 
     def descend(self) -> None:
-        """Iterate until the watched rows have converged: well enough for a first check, or to the tolerance."""
-        while self.within_limits() and not self.part.crew.agree(self._converged()):
+        """Iterate until the watched rows have converged, or it is time to look at all rows."""
+        while self.within_limits() and not self.part.crew.agree(self._is_time_to_check()):
             self.iterate()
             if self.keeper is not None:
                 self._keep(self.keeper)
 
-    def _converged(self) -> bool:
-        if self.part.rows is None or self._early_goal == 0.0:
-            return self.state.violation <= self.options.tol
-        return self.state.violation <= max(self.options.tol, self._early_goal) or self._has_got_slow()
-
-    def _has_got_slow(self) -> bool:
-        """Whether the last two iterations, blocks and bridge, have done little for the objective of the rows that were
-        chosen at the start."""
-        last = [record.objective for record in self.history[-3:]]
-        return not self._sampled and len(last) == 3 and last[0] - last[2] < SLOWLY * abs(last[2])
+    def _is_time_to_check(self) -> bool:
+        if self.state.violation <= self.options.tol:
+            return True
+        return self.part.rows is not None and self._lookout.is_due(self.state, self.history)
 
     def iterate(self) -> None:
         """One outer iteration."""
+        self._announce()
         part, rng = self.part, self.rng
         plan = part.crew.agree(
             self.schedule.next(self.state.measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
@@ -187,7 +202,8 @@ class _Run:
             self.local = LocalStep(self.state.coef, steps)
         if self.options.rest and self.state.iteration == 0:
             self.part, self.state, steps = leave_to_rest(self.part, self.state, steps)
-            self._sampled = plan.active < self.whole.problem.n
+            if plan.active < self.whole.problem.n:
+                self._lookout.stage = "sample"
         iteration = advance(self.part, self.options, self.state, steps)
         self.state = iteration.state
         self.schedule.learn(plan, iteration.beta)
@@ -202,18 +218,10 @@ class _Run:
         )
 
     def check(self) -> None:
-        """See how all rows stand, and watch from now on those that want to move too; all rows, if none do, or if only a
-        sample was watched."""
-        if self._sampled:
-            self.part, self.state = wake_everyone(self.whole, self.part, self.state)
-        else:
-            state = self.whole_state()
-            if self.whole.crew.agree(state.violation <= self.options.tol):
-                self.part, self.state = self.whole, state
-            else:
-                near = self._early_goal or self.state.violation
-                self.part, self.state = wake(self.whole, self.part, state, near)
-        self._sampled, self._early_goal, self.idle = False, 0.0, 0
+        """See how all rows stand, and watch from now on also those that want to move; all of them, if none do."""
+        self._announce()
+        self.part, self.state = self._lookout.look(self.whole, self.part, self.state, self.options.tol, self.rng)
+        self.idle = 0
         self._note(kind="check", step=0.0, blocks=0, active=0, changed=0, updates=0)
 
     def whole_state(self) -> State:
@@ -222,6 +230,19 @@ class _Run:
 
     def kernel_evaluations(self) -> int:
         return self._before.kernel_evaluations + self.whole.crew.counts().kernel_evaluations
+
+    def so_far(self) -> Solution:
+        """What there is by now, with the coefficients of all rows; decisions and measures are of the watched ones."""
+        coef = self.state.coef
+        if self.part.rows is not None:
+            coef = vectors.zeros_like(self.whole.problem.target)
+            coef[:, self.part.rows] = self.state.coef
+        evaluations = self.history[-1].kernel_evaluations if self.history else 0
+        return Solution(replace(self.state, coef=coef), list(self.history), "", evaluations, self.local)
+
+    def _announce(self) -> None:
+        if self.watcher is not None:
+            self.watcher.begin()
 
     def _note(self, **what: Any) -> None:
         counts = self.whole.crew.counts()
@@ -240,6 +261,8 @@ class _Run:
         self._counts = counts
         self.history.append(record)
         self.on_iteration(record)
+        if self.watcher is not None:
+            self.stopped = self.watcher.end(record, self.so_far)
 
     # ------------------------------------------------------------------------------------------ checkpoints
 
@@ -250,7 +273,7 @@ class _Run:
         if keeper.checkpoint is None:
             return
         terminated = self.whole.crew.anyone(keeper.terminated)
-        if terminated or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
+        if terminated or self.stopped or self.whole.crew.agree(keeper.is_due(self.state.iteration)):
             keeper.save(self.snapshot())
         if terminated:
             logger.warning(
@@ -260,34 +283,36 @@ class _Run:
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, in the numbering of the whole."""
-        state, rows = self.state, self.part.rows
-        coef, decision = state.coef, state.decision
+        state, rows = self.state, vectors.to_host(self.part.rows)
+        coef, decision = vectors.to_host(state.coef), vectors.to_host(state.decision)
         if rows is not None:
-            coef, decision = np.zeros_like(self.whole.problem.target), np.zeros_like(self.whole.problem.target)
-            coef[:, rows], decision[:, rows] = state.coef, state.decision
+            watched, everyone = (coef, decision), (len(coef), self.whole.problem.n)
+            coef, decision = np.zeros(everyone), np.zeros(everyone)
+            coef[:, rows], decision[:, rows] = watched
         memory = {
             "schedule": self.schedule.memory(),
             "random": self.rng.bit_generator.state,
-            "sampled": self._sampled,
-            "early_goal": self._early_goal,
+            "lookout": self._lookout.memory(),
         }
         seconds = time.perf_counter() - self.started
         return Snapshot(coef, decision, rows, state.iteration, list(self.history), seconds, memory)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there."""
-        rows = snapshot.watched
-        if rows is None:
-            state = State.at(self.whole.problem, snapshot.coef, snapshot.decision)
+        whole = self.whole.problem
+        coef, decision = (vectors.place(whole.target, values) for values in (snapshot.coef, snapshot.decision))
+        if snapshot.watched is None:
+            state = State.at(whole, coef, decision)
         else:
-            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=self.whole.problem.n)
-            state = State.at(self.part.problem, snapshot.coef[:, rows], snapshot.decision[:, rows])
+            rows = vectors.place(whole.target, snapshot.watched)
+            self.part = self.whole.take(rows, self.whole, support=rows[:0], room=whole.n)
+            state = State.at(self.part.problem, coef[:, rows], decision[:, rows])
         self.state = replace(state, iteration=snapshot.iteration)
         self.history = list(snapshot.history)
         self.started -= snapshot.seconds
         self._before = Counts(self.history[-1].kernel_evaluations if self.history else 0)
         self.schedule.remember(snapshot.memory["schedule"])
         self.rng.bit_generator.state = snapshot.memory["random"]
-        self._sampled, self._early_goal = snapshot.memory["sampled"], snapshot.memory["early_goal"]
+        self._lookout.remember(snapshot.memory["lookout"])
         if self.keeper is not None:
             self.keeper.started(snapshot.iteration)

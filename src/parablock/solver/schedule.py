@@ -23,9 +23,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import or_
 
 import numpy as np
 
+from parablock import vectors
 from parablock.problem import Measure
 
 Regroup = Callable[[np.ndarray, int], list[np.ndarray]]  # rows and number of blocks to blocks
@@ -198,19 +200,19 @@ class Wishes:
         unfinished = [measures[output] for output in outputs]
         return cls(
             outputs,
-            reduce(np.maximum, [measure.upward for measure in unfinished]),
-            reduce(np.maximum, [measure.downward for measure in unfinished]),
-            reduce(np.logical_or, [measure.free for measure in unfinished]),
+            reduce(vectors.maximum, [measure.upward for measure in unfinished]),
+            reduce(vectors.maximum, [measure.downward for measure in unfinished]),
+            reduce(or_, [measure.free for measure in unfinished]),
             tol,
         )
 
     @cached_property
     def violation(self) -> np.ndarray:
-        return np.maximum(self.upward, self.downward)
+        return vectors.maximum(self.upward, self.downward)
 
     def active_rows(self) -> np.ndarray:
         """Violators, and all free variables: these must follow when others move, converged or not."""
-        return np.flatnonzero((self.violation > 0.5 * self.tol) | self.free)
+        return vectors.flatnonzero((self.violation > 0.5 * self.tol) | self.free)
 
     def everyone_moves(self) -> bool:
         return len(self.active_rows()) == len(self.free)
@@ -224,30 +226,27 @@ def _unfinished(measures: Sequence[Measure], tol: float) -> list[int]:
 def bridge_rows(wishes: Wishes, size: int) -> np.ndarray:
     """Half the worst upward and half the worst downward violators, filled up with the other free variables
     that are farthest from converged."""
-    half = size // 2
-    rows = np.union1d(_largest(wishes.upward, half), _largest(wishes.downward, half))
-    rows = rows[wishes.violation[rows] > 0]
-    others = wishes.free.copy()
-    others[rows] = False
-    others = np.flatnonzero(others)
-    fill = others[_largest(wishes.violation[others], size - len(rows))]
-    return np.sort(np.concatenate((rows, fill)))
+    chosen = vectors.nobody(wishes.free, len(wishes.free))
+    for wish in (wishes.upward, wishes.downward):
+        chosen[vectors.largest(wish, size // 2)] = True
+    chosen &= wishes.violation > 0
+    others = vectors.flatnonzero(wishes.free & ~chosen)
+    chosen[others[vectors.largest(wishes.violation[others], size - int(chosen.sum()))]] = True
+    return vectors.flatnonzero(chosen)
 
 
 def sampled_rows(wishes: Wishes, rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Rows drawn with a probability that grows with the root of their violation, half upward and half downward
     movers. The worst alone would be one class in one corner, and zigzag."""
-    violation = np.maximum(wishes.violation[rows], 1e-3 * wishes.tol)
-    # The largest of log-weights with Gumbel noise are a weighted sample without replacement.
-    key = 0.5 * np.log(violation) + rng.gumbel(size=len(rows))
+    violation = wishes.violation[rows].clip(min=1e-3 * wishes.tol)
+    # The smallest of exponential draws, each divided by its row's weight, are a weighted sample without replacement.
+    key = -vectors.exponential(violation, rng) * violation**-0.5
     grows = wishes.upward[rows] >= wishes.downward[rows]
+    growing = int(grows.sum())
     # What one side leaves over is the other's.
-    up = min(int(grows.sum()), max((count + 1) // 2, count - int((~grows).sum())))
-    parts = [rows[side][_largest(key[side], most)] for side, most in ((grows, up), (~grows, count - up))]
-    return np.sort(np.concatenate(parts))
-
-
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Where the `count` largest values are."""
-    count = min(count, len(values))
-    return np.argpartition(values, -count)[-count:] if count > 0 else np.empty(0, dtype=np.intp)
+    up = min(growing, max((count + 1) // 2, count - (len(rows) - growing)))
+    chosen = vectors.nobody(rows, len(rows))
+    for side, most in ((grows, up), (~grows, count - up)):
+        own = vectors.flatnonzero(side)
+        chosen[own[vectors.largest(key[own], most)]] = True
+    return rows[chosen]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parablock import vectors
 from parablock.monitor import relative_gap
 from parablock.problem import Measure, Problem
 
@@ -48,9 +49,10 @@ class State:
         return max([self.violation] + [spread for spread in spreads if np.isfinite(spread)])
 
     def put_back(self, order: np.ndarray) -> State:
-        """The same where row i is called order[i]."""
+        """The same where row i is called order[i], on the host."""
 
         def back(values: np.ndarray) -> np.ndarray:
+            values = vectors.to_host(values)
             result = np.empty_like(values)
             result[..., order] = values
             return result

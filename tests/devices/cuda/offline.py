@@ -12,17 +12,20 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import scipy.sparse as sp
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
+from parablock.devices.cuda import sparse
 from parablock.devices.cuda.descent import Limits, descend
+from parablock.devices.cuda.fused import block_grams, gram, kernel_dot
 from parablock.devices.cuda.kernel_values import spec_of
 from parablock.devices.cuda.losses import spec_of_loss
 from parablock.devices.cuda.operands import DOUBLE, EXACT, FLOAT32, prepare
-from parablock.devices.cuda.products import block_grams, gram, kernel_dot
+from parablock.devices.cuda.sparse import SparseOperand
 from parablock.kernels import make_kernel
 from tests.oracle import LOSSES
 
@@ -79,6 +82,11 @@ def main():
         print(name)
         rows = prepare(torch.rand((256, 54)), FLOAT32 if name in ("laplacian", "chi2") else DOUBLE)
         kernel_dot(spec_of(make_kernel(name, 1.0)), rows, rows, torch.ones((1, 256)))
+    for name in ("rbf", "laplacian", "chi2", "matern52", "linear", "polynomial", "cosine"):
+        print(f"CSR, {name}")
+        entries = sp.random(100, 300, density=0.05, format="csr", random_state=0)
+        rows = SparseOperand.of(entries, make_kernel(name, 1.0).overlap, torch.device("cpu"))
+        sparse.gram(spec_of(make_kernel(name, 1.0)), rows, rows)
     for size, dtype in ((4096, torch.float16), (300, torch.float32)):
         for name, loss in LOSSES.items():
             for pairs in (True, False):

@@ -8,10 +8,10 @@ torch = pytest.importorskip("torch", reason="the GPU's kernels work on torch ten
 pytest.importorskip("triton", reason="the GPU's kernels are written in Triton")
 
 from parablock.datasets import load_covtype_sample
-from parablock.devices.cuda import products
+from parablock.devices.cuda import fused
+from parablock.devices.cuda.fused import block_grams, gram, kernel_dot
 from parablock.devices.cuda.kernel_values import spec_of
 from parablock.devices.cuda.operands import DOUBLE, EXACT, FAST, FLOAT32, prepare
-from parablock.devices.cuda.products import block_grams, gram, kernel_dot
 from parablock.kernels import Called, Precomputed, make_kernel
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -173,8 +173,8 @@ def test_the_same_digits_in_every_run():
 
 @pytest.mark.parametrize("programs", [1, 1000])
 def test_ranges_of_columns_add_up(monkeypatch, programs):
-    monkeypatch.setattr(products, "_PROCESSORS", programs)
-    monkeypatch.setattr(products, "_processors", lambda device: programs)
+    monkeypatch.setattr(fused, "_PROCESSORS", programs)
+    monkeypatch.setattr(fused, "_processors", lambda device: programs)
     X, Z, rows, columns = pair(30, 300)
     coef = coefficients(1, 300)
     assert error(kernel_dot(spec_of(RBF), rows, columns, tensor(coef)), coef @ ORACLES["rbf"](Z, X)) <= 1e-6

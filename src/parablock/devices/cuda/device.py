@@ -1,4 +1,4 @@
-"""The GPU: fused kernel products and many blocks at once, by Triton; vectors of the solver stay with the CPU.
+"""The GPU: fused kernel products and many blocks at once, by Triton; the solver's vectors by torch.
 
 No kernel value is kept from one product to the next: to compute it again costs less than a thousandth of a microsecond.
 """
@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
-from joblib import effective_n_jobs
 
+from parablock import vectors
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
 from parablock.devices.cuda import products
+from parablock.devices.cuda import vectors as _tensors  # noqa: F401 - so that `parablock.vectors` knows tensors
 from parablock.devices.cuda.descent import LARGEST_BLOCK, Limits, Solved, descend
 from parablock.devices.cuda.kernel_values import KernelSpec, spec_of
-from parablock.devices.cuda.losses import spec_of_loss
-from parablock.devices.cuda.samples import CudaSamples, bytes_on_card, make_samples, on_card, operands_of
+from parablock.devices.cuda.problem import CardProblem
+from parablock.devices.cuda.samples import CudaSamples, has_room, make_samples, operands_of
+from parablock.devices.cuda.sources import Source, SparseSource, source_of
+from parablock.devices.cuda.sparse import SparseOperand
+from parablock.devices.cuda.sparse_tree import tree as sparse_tree
 from parablock.devices.cuda.tree import tree
-from parablock.devices.memory import memory_bytes
+from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -34,10 +38,10 @@ _GIGABYTE = 1 << 30
 class CudaDevice(Device):
     name = "cuda"
     largest_block = LARGEST_BLOCK
+    keeps_columns = False
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
         self.device = _card(place)
-        self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self.memory_limit = None if memory_limit is None else memory_bytes(memory_limit)
         self.sharers = -(-sharers // max(1, torch.cuda.device_count()))  # of this card
         self.kernel_evaluations = 0
@@ -45,26 +49,39 @@ class CudaDevice(Device):
 
     @contextmanager
     def session(self) -> Iterator[CudaDevice]:
-        yield self
+        # Triton launches on the current card, which need not be this one where there are several.
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
+            yield self
+
+    def near(self, problem: Problem) -> CardProblem:
+        return CardProblem.of(problem, self.device)
+
+    def keeps(self, tensor: Any) -> bool:
+        return tensor.device.type == self.device.type
 
     def wants_whole_numbers(self, X: Any) -> bool:
         """Whole numbers stay exact then, and products of them need one part instead of two."""
-        self._refuse_too_large(X)
-        rows = on_card(X, self.device)
-        self._last = X, rows  # the same data is about to be made ready
-        return bool((rows == rows.round()).all())
+        self._last = X, self._found(X)  # the same data is about to be made ready
+        return self._last[1][0].is_whole()
 
     def samples(self, X: Any, kernel: Kernel, centre: np.ndarray | None = None) -> CudaSamples:
         spec = spec_of(kernel)
-        if X is self._last[0]:
-            rows, self._last = self._last[1], (None, None)
-        else:
-            self._refuse_too_large(X)
-            rows = on_card(X, self.device)
-        return make_samples(rows, kernel, spec, centre)
+        source, room = self._last[1] if X is self._last[0] else self._found(X)
+        self._last = None, None
+        source = source.centred(centre) if kernel.shift_invariant else source
+        return make_samples(source, kernel, spec, room)
 
-    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
+    def _found(self, X: Any) -> tuple[Source | SparseSource, int]:
+        """Where rows are read from (the card, if all of them will be there), and the bytes that they may take there."""
+        source, room = source_of(X, self.device), bytes_for_rows(self._room())
+        if isinstance(source, Source) and has_room(source, room) and source.nbytes <= room:
+            source = source.brought()
+        return source, room
+
+    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[torch.Tensor]:
         assert isinstance(samples, CudaSamples)
+        if isinstance(samples.operand, SparseOperand):
+            return sparse_tree(samples.operand, n_blocks, rng)
         return tree(samples.X, n_blocks, rng)
 
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
@@ -78,8 +95,8 @@ class CudaDevice(Device):
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CudaSamples) and isinstance(columns, CudaSamples)
         self.kernel_evaluations += len(rows) * len(columns)
-        factors = torch.as_tensor(coef, device=self.device)
-        return products.kernel_dot(spec_of(kernel), *operands_of(rows, columns), factors).cpu().numpy()
+        result = products.kernel_dot(spec_of(kernel), *operands_of(rows, columns), self._tensor(coef))
+        return vectors.place(coef, result)
 
     def column_dot(
         self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
@@ -111,28 +128,22 @@ class CudaDevice(Device):
             raise ValueError(
                 f"block_solver={rule.choice!r} is not available on a GPU, which has 'greedy': use device='cpu'."
             )
-        pieces, of_piece = _cut_to_size(blocks)
+        whole = [self._tensor(block) for block in blocks]
+        pieces, of_piece = _cut_to_size(whole)
         outputs = [rule.outputs_of(block) for block in of_piece]
-        spec = spec_of(kernel)
-        found: list[_Piece] = []
+        spec, near = spec_of(kernel), (self._tensor(point[0]), self._tensor(point[1]))
+        found: list[BlockStep] = []
         for first, last in self._waves(pieces):
-            found += self._solve(spec, samples, problem, point, pieces[first:last], outputs[first:last], rule)
+            wave = pieces[first:last]
+            found += self._solve(spec, samples, self.near(problem), near, wave, outputs[first:last], rule)
         self.kernel_evaluations += sum(len(piece) ** 2 for piece in pieces)
-        steps = []
-        for number, rows in enumerate(blocks):
-            own = [piece for piece, block in zip(found, of_piece, strict=True) if block == number]
-            steps.append(
-                BlockStep(
-                    rows,
-                    np.concatenate([piece.step for piece in own], axis=1),
-                    np.concatenate([piece.wish for piece in own], axis=1),
-                    own[0].bias if len(own) == 1 else np.mean([piece.bias for piece in own], axis=0),
-                    sum(piece.updates for piece in own),
-                )
-            )
-        return steps
+        steps = _joined(found, of_piece, whole)
+        return [step.on_host() for step in steps] if isinstance(point[0], np.ndarray) else steps
 
-    def _waves(self, pieces: Sequence[np.ndarray]) -> list[tuple[int, int]]:
+    def _tensor(self, values: Any) -> torch.Tensor:
+        return torch.as_tensor(values, device=self.device)
+
+    def _waves(self, pieces: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
         """Stretches of blocks whose matrices have room at once."""
         matrix = _padded(pieces) ** 2 * torch.float32.itemsize
         count = max(1, self._room() // 2 // matrix)
@@ -142,33 +153,28 @@ class CudaDevice(Device):
         self,
         spec: KernelSpec,
         samples: CudaSamples,
-        problem: Problem,
-        point: tuple[np.ndarray, np.ndarray],
-        pieces: Sequence[np.ndarray],
+        problem: CardProblem,
+        point: tuple[torch.Tensor, torch.Tensor],
+        pieces: Sequence[torch.Tensor],
         outputs: Sequence[Sequence[int]],
         rule: BlockRule,
-    ) -> list[_Piece]:
+    ) -> list[BlockStep]:
         """One wave: the matrices of all blocks, then a program for each block and output."""
-        size = _padded(pieces)
-        rows = np.full((len(pieces), size), -1, dtype=np.int64)
-        for number, piece in enumerate(pieces):
-            rows[number, : len(piece)] = piece
-        matrices = products.block_grams(spec, samples.operand, samples.index(rows), torch.float32)
-        which = np.repeat(np.arange(len(pieces)), [len(those) for those in outputs])
-        output = np.array([one for those in outputs for one in those], dtype=np.intp)
-        filled = np.maximum(rows[which], 0)
-        there = rows[which] >= 0
-        numbers = [values[output[:, None], filled] for values in (*point, problem.target, problem.weight)]
-        numbers[3] = np.where(there, numbers[3], 0.0)
-        numbers[0] = np.where(there, numbers[0], 0.0)
-        coef, decision, target, weight = (torch.as_tensor(values, device=self.device) for values in numbers)
+        rows = _side_by_side(pieces, _padded(pieces))
+        matrices = products.block_grams(spec, samples.operand, rows, torch.float32)
+        which = self._tensor(np.repeat(np.arange(len(pieces)), [len(those) for those in outputs]))
+        output = self._tensor([one for those in outputs for one in those])
+        there, filled = rows[which] >= 0, rows[which].clamp(min=0)
+        coef, decision, target, weight = (
+            values[output[:, None], filled] for values in (*point, problem.target, problem.weight)
+        )
+        coef, weight = torch.where(there, coef, 0.0), torch.where(there, weight, 0.0)
         limit = rule.max_updates
         if limit is None and rule.fraction > 0.0:
             limit = _UPDATES_A_STEP * max(len(piece) for piece in pieces)
         limits = Limits(rule.pairs, rule.fraction, rule.floor, limit)
-        programs = torch.as_tensor(which, device=self.device)
-        solved = descend(spec_of_loss(problem.loss), matrices, programs, coef, decision, target, weight, limits)
-        return _pieces_of(solved, pieces, which, output, numbers[0], problem.n_outputs)
+        solved = descend(problem.spec, matrices, which, coef, decision, target, weight, limits)
+        return _steps(solved, coef, pieces, which, output, problem.n_outputs)
 
     # ------------------------------------------------------------------------------------------------------- memory
 
@@ -182,52 +188,58 @@ class CudaDevice(Device):
         cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return (torch.cuda.mem_get_info(self.device)[0] + cached) // self.sharers
 
-    def _refuse_too_large(self, X: Any) -> None:
-        needed, free = bytes_on_card(X), self._free()
-        if needed > free:
-            raise MemoryError(
-                f"{X.shape[0]:,} rows of {X.shape[1]:,} features need {needed / _GIGABYTE:.1f} GB on the GPU, and "
-                f"{free / _GIGABYTE:.1f} GB are free. Use device='cpu', or several GPUs with engine='mpi'."
-            )
 
-
-class _Piece:
-    """What was found of one block, for all outputs."""
-
-    def __init__(self, size: int, n_outputs: int) -> None:
-        self.step, self.wish = np.zeros((n_outputs, size)), np.full((n_outputs, size), np.nan)
-        self.bias, self.updates = np.full(n_outputs, np.nan), 0
-
-
-def _pieces_of(
+def _steps(
     solved: Solved,
-    pieces: Sequence[np.ndarray],
-    which: np.ndarray,
-    output: np.ndarray,
-    before: np.ndarray,
+    before: torch.Tensor,
+    pieces: Sequence[torch.Tensor],
+    which: torch.Tensor,
+    output: torch.Tensor,
     n_outputs: int,
-) -> list[_Piece]:
-    coef, wish, bias, updates = (values.cpu().numpy() for values in solved)
-    found = [_Piece(len(piece), n_outputs) for piece in pieces]
-    for program, (number, one) in enumerate(zip(which.tolist(), output.tolist(), strict=True)):
-        size, piece = len(pieces[number]), found[number]
-        piece.step[one] = coef[program, :size] - before[program, :size]
-        piece.wish[one] = wish[program, :size]
-        piece.bias[one] = bias[program]
-        piece.updates += int(updates[program])
-    return found
+) -> list[BlockStep]:
+    """What each program found, block by block for all outputs."""
+    shape = len(pieces), n_outputs, before.shape[1]
+    step, wish = torch.zeros(shape, dtype=before.dtype, device=before.device), before.new_full(shape, torch.nan)
+    bias, updates = before.new_full(shape[:2], torch.nan), torch.zeros_like(which[:1]).repeat(len(pieces))
+    step[which, output], wish[which, output] = solved.coef - before, solved.wish.to(before.dtype)
+    bias[which, output] = solved.bias.to(before.dtype)
+    updates.index_add_(0, which, solved.updates.to(updates.dtype))
+    return [
+        BlockStep(piece, step[number, :, : len(piece)], wish[number, :, : len(piece)], bias[number], count)
+        for number, (piece, count) in enumerate(zip(pieces, updates.tolist(), strict=True))
+    ]
 
 
-def _padded(pieces: Sequence[np.ndarray]) -> int:
+def _joined(found: Sequence[BlockStep], of_piece: Sequence[int], blocks: Sequence[torch.Tensor]) -> list[BlockStep]:
+    """The steps of the blocks from those of their pieces."""
+    if len(found) == len(blocks):
+        return list(found)
+    steps = []
+    for number, rows in enumerate(blocks):
+        own = [step for step, block in zip(found, of_piece, strict=True) if block == number]
+        step, wish = (torch.cat(parts, dim=1) for parts in ([one.step for one in own], [one.wish for one in own]))
+        bias = torch.stack([one.bias for one in own]).mean(dim=0)
+        steps.append(BlockStep(rows, step, wish, bias, sum(one.updates for one in own)))
+    return steps
+
+
+def _side_by_side(pieces: Sequence[torch.Tensor], size: int) -> torch.Tensor:
+    """One piece a row, filled up with -1."""
+    ragged = torch.nn.utils.rnn.pad_sequence(list(pieces), batch_first=True, padding_value=-1)
+    return torch.nn.functional.pad(ragged, (0, size - ragged.shape[1]), value=-1)
+
+
+def _padded(pieces: Sequence[torch.Tensor]) -> int:
     """A power of two that all have room in: few sizes, so that Triton compiles few programs."""
     return max(_LEAST_SIZE, 1 << (max(len(piece) for piece in pieces) - 1).bit_length())
 
 
-def _cut_to_size(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:
+def _cut_to_size(blocks: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[int]]:
     """Blocks as they are, and in parts where they are too large for one program; and whose part each is."""
-    pieces, of_piece = [], []
+    pieces: list[torch.Tensor] = []
+    of_piece: list[int] = []
     for number, rows in enumerate(blocks):
-        parts = np.array_split(rows, -(-len(rows) // LARGEST_BLOCK))
+        parts = torch.tensor_split(rows, -(-len(rows) // LARGEST_BLOCK))
         pieces += parts
         of_piece += [number] * len(parts)
     return pieces, of_piece

@@ -28,8 +28,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
+
+from parablock.devices.cuda.sources import Source, SparseSource
 
 EXACT, DOUBLE, FAST, FLOAT32 = "exact", "double", "fast", "float32"
 _LARGEST_NORM = 2.0**12  # its square is the last whole number up to which float32 has no gaps
@@ -38,35 +41,74 @@ _GIANT = 64.0  # norm of a row beside the median, from which on the others would
 _LEAST_FEATURES = 16  # of a product on tensor cores
 _WHOLE_FEATURES = 128  # up to which a tile of rows is held at once; beyond that, it is read in chunks ...
 _CHUNK_FEATURES = 64  # ... of this many features
-_ROWS_AT_ONCE = 1 << 17  # made ready at a time: a bound on the memory of the float64 copy
+_BYTES_A_FEATURE = 4  # of a row: two parts of float16, or float32
 
 
-@dataclass(frozen=True)
-class Operand:
-    """Rows of data on the device, as the kernels of `products` read them.
+class Grid(NamedTuple):
+    """How rows are split; rows of one grid have the same parts whether they are split together or apart.
 
     Attributes
     ----------
     kind : {"exact", "double", "fast", "float32"}
         See above.
-    high, low : tensor of shape (n, padded features)
-        float16, or float32 for that kind; `low` is empty where there is one part.
-    half, half_low : tensor of shape (n,), float32
-        Half of the squared norms in the data's own units: `half` on the grid of the products of high parts, so that
-        differences of the two are exact, and the rest.
     exponent : int
         The parts are those of X 2^exponent.
     """
 
     kind: str
+    exponent: int
+
+    @property
+    def unit(self) -> float:
+        return 2.0**-self.exponent
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Rows of data on the device, as the kernels of `fused` read them. They are all that is kept of the rows: with
+    brackets they are had back as numbers.
+
+    Attributes
+    ----------
+    grid : Grid
+    high, low : tensor of shape (n, padded features)
+        float16, or float32 for that kind; `low` is empty where there is one part.
+    half, half_low : tensor of shape (n,), float32
+        Half of the squared norms in the data's own units: `half` on the grid of the products of high parts, so that
+        differences of the two are exact, and the rest.
+    width : int
+        Features without padding.
+    """
+
+    grid: Grid
     high: torch.Tensor
     low: torch.Tensor
     half: torch.Tensor
     half_low: torch.Tensor
-    exponent: int
+    width: int
 
     def __len__(self) -> int:
         return len(self.high)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), self.width
+
+    @property
+    def device(self) -> torch.device:
+        return self.high.device
+
+    @property
+    def kind(self) -> str:
+        return self.grid.kind
+
+    @property
+    def exponent(self) -> int:
+        return self.grid.exponent
+
+    @property
+    def unit(self) -> float:
+        return self.grid.unit
 
     @property
     def features(self) -> int:
@@ -75,24 +117,39 @@ class Operand:
 
     @property
     def parts(self) -> int:
-        return 2 if self.low.numel() or self.kind in (DOUBLE, FAST) else 1
+        return 2 if self.kind in (DOUBLE, FAST) else 1
 
     @property
-    def unit(self) -> float:
-        return 2.0**-self.exponent
+    def squares(self) -> torch.Tensor:
+        """Squared norms, float64."""
+        return 2.0 * (self.half.double() + self.half_low.double())
 
-    def take(self, rows: torch.Tensor | slice) -> Operand:
+    def take(self, rows: Any) -> Operand:
         """The given rows."""
+        rows = on_device(rows, self.device)
         low = self.low[rows] if self.parts == 2 else self.low
         return replace(self, high=self.high[rows], low=low, half=self.half[rows], half_low=self.half_low[rows])
 
+    def __getitem__(self, rows: Any) -> torch.Tensor:
+        """The given rows as float32 numbers, without padding: those of the data to about 2^-25 of its largest norm."""
+        rows = on_device(rows, self.device)
+        values = self.high[rows][..., : self.width].float()
+        if self.parts == 2:
+            values += self.low[rows][..., : self.width]
+        return values if self.exponent == 0 else values * self.unit
 
-def prepare(X: torch.Tensor, kind: str | None = None, like: Operand | None = None) -> Operand:
+
+def on_device(rows: Any, device: torch.device) -> Any:
+    """Numbers of rows (an array, a tensor or a slice) as a tensor on the device needs them."""
+    return rows if isinstance(rows, slice) else torch.as_tensor(rows, device=device)
+
+
+def prepare(X: torch.Tensor | Source | SparseSource, kind: str | None = None, like: Operand | None = None) -> Operand:
     """Make rows ready.
 
     Parameters
     ----------
-    X : tensor of shape (n, d), float32
+    X : tensor of shape (n, d), Source or SparseSource
         Centred by the caller where the kernel allows it: the smaller the norms, the finer the grid. A centre of whole
         numbers keeps pixels exact.
     kind : {"exact", "double", "fast", "float32"}, optional
@@ -101,20 +158,12 @@ def prepare(X: torch.Tensor, kind: str | None = None, like: Operand | None = Non
         Rows that these will be multiplied with: their scale is taken where these rows fit into it, and float32 rows
         get float32 partners.
     """
-    X = X.to(torch.float32)
-    kind = FLOAT32 if kind is None and like is not None and like.kind == FLOAT32 else kind
-    padded = padded_features(X.shape[1])
-    if kind == FLOAT32:
-        return _float32(X, padded)
-    if kind is None and like is None and _has_giants(X):
-        return _float32(X, padded)
-    exponent = _exponent(X, like)
-    kind = kind if kind is not None else EXACT if _is_exact(X, exponent) else DOUBLE
-    return _split(X, kind, exponent, padded)
+    rows = Source(X, X.device, on_card=True) if isinstance(X, torch.Tensor) else X
+    return split(rows, grid_of(rows, kind, like))
 
 
 def padded_features(d: int) -> int:
-    """The number of columns of an operand's parts: what the tiles of `products` can be read by."""
+    """The number of columns of an operand's parts: what the tiles of `fused` can be read by."""
     if d <= _WHOLE_FEATURES:
         return max(_LEAST_FEATURES, 1 << (d - 1).bit_length())
     return -(-d // _CHUNK_FEATURES) * _CHUNK_FEATURES
@@ -125,63 +174,70 @@ def chunk_features(padded: int) -> int:
     return padded if padded <= _WHOLE_FEATURES else _CHUNK_FEATURES
 
 
-def _has_giants(X: torch.Tensor) -> bool:
-    """Whether the largest row is far larger than most."""
-    squares = torch.cat([_squares(part) for part in _parts(X)]) if len(X) else torch.zeros(1)
-    return bool(squares.max() > _GIANT**2 * squares.median())
+def operand_bytes(n: int, d: int) -> int:
+    """What so many rows take at most."""
+    return n * padded_features(d) * _BYTES_A_FEATURE
 
 
-def _exponent(X: torch.Tensor, like: Operand | None) -> int:
-    largest = math.sqrt(max((float(_squares(part).max()) for part in _parts(X)), default=0.0))
+def grid_of(rows: Source | SparseSource, kind: str | None = None, like: Operand | None = None) -> Grid:
+    """How these rows are to be split, as `prepare` says."""
+    if kind == FLOAT32 or (kind is None and like is not None and like.kind == FLOAT32):
+        return Grid(FLOAT32, 0)
+    if len(rows) == 0:
+        return Grid(kind or EXACT, 0)
+    squares = torch.cat([_squares(part) for _, part in rows.parts()])
+    largest, median = math.sqrt(float(squares.max())), math.sqrt(float(squares.median()))
+    if kind is None and like is None and largest > _GIANT * median:
+        return Grid(FLOAT32, 0)
     if like is not None and largest <= _ROOM_ABOVE * _LARGEST_NORM * like.unit:
-        return like.exponent
-    return math.floor(math.log2(_LARGEST_NORM / largest)) if largest > 0.0 else 0
+        exponent = like.exponent
+    else:
+        exponent = math.floor(math.log2(_LARGEST_NORM / largest)) if largest > 0.0 else 0
+    return Grid(kind or (EXACT if _is_exact(rows, exponent) else DOUBLE), exponent)
 
 
-def _is_exact(X: torch.Tensor, exponent: int) -> bool:
+def split(rows: Source | SparseSource, grid: Grid) -> Operand:
+    """The rows in parts."""
+    n, d = rows.shape
+    padded, kind = padded_features(d), grid.kind
+    high = torch.zeros((n, padded), dtype=torch.float32 if kind == FLOAT32 else torch.float16, device=rows.device)
+    low = torch.zeros((n if kind in (DOUBLE, FAST) else 0, padded), dtype=high.dtype, device=rows.device)
+    half = torch.empty(n, dtype=torch.float32, device=rows.device)
+    half_low = torch.empty_like(half)
+    for places, part in rows.parts():
+        high[places, :d], rest, half[places], half_low[places] = _split(part, grid)
+        if kind in (DOUBLE, FAST):
+            low[places, :d] = rest
+    return Operand(grid, high, low, half, half_low, d)
+
+
+def _split(X: torch.Tensor, grid: Grid) -> tuple[torch.Tensor, ...]:
+    """High and low part of some rows, and those of half of their squared norms."""
+    if grid.kind == FLOAT32:
+        halves = 0.5 * _squares(X)
+        half = halves.float()
+        return X, X[:0], half, (halves - half.double()).float()
+    scaled = X.double() * 2.0**grid.exponent
+    if grid.kind == EXACT:
+        high = scaled.half()
+        low, squares = high[:0], _squares(high)
+    else:
+        high = scaled.round().half()
+        low = (scaled - high.double()).half()
+        squares = _squares(high.double() + low.double())
+        if grid.kind == FAST:  # so that a row's distance from itself is zero
+            squares -= _squares(low)
+    on_grid, unit = (0.5 * squares).round(), grid.unit**2
+    return high, low, (on_grid * unit).float(), ((0.5 * squares - on_grid) * unit).float()
+
+
+def _is_exact(rows: Source | SparseSource, exponent: int) -> bool:
     # Half numbers are let in: their sums lose at most two bits of 24, and pixels with large norms need them.
-    for part in _parts(X):
+    for _, part in rows.parts():
         scaled = part * 2.0**exponent
         if not bool(((scaled.half() == scaled) & ((2.0 * scaled).round() == 2.0 * scaled)).all()):
             return False
     return True
-
-
-def _split(X: torch.Tensor, kind: str, exponent: int, padded: int) -> Operand:
-    n, d = X.shape
-    high = torch.zeros((n, padded), dtype=torch.float16, device=X.device)
-    low = torch.zeros((n, padded) if kind != EXACT else (0, padded), dtype=torch.float16, device=X.device)
-    half = torch.empty(n, dtype=torch.float32, device=X.device)
-    half_low = torch.empty_like(half)
-    grid = 4.0**-exponent
-    for start in range(0, n, _ROWS_AT_ONCE):
-        rows = slice(start, min(start + _ROWS_AT_ONCE, n))
-        scaled = X[rows].double() * 2.0**exponent
-        if kind == EXACT:
-            high[rows, :d] = scaled.half()
-            squares = _squares(high[rows])
-        else:
-            high[rows, :d] = scaled.round().half()
-            low[rows, :d] = (scaled - high[rows, :d].double()).half()
-            squares = _squares(high[rows].double() + low[rows].double())
-            if kind == FAST:  # so that a row's distance from itself is zero
-                squares -= _squares(low[rows])
-        on_grid = (0.5 * squares).round()
-        half[rows], half_low[rows] = (on_grid * grid).float(), ((0.5 * squares - on_grid) * grid).float()
-    return Operand(kind, high, low, half, half_low, exponent)
-
-
-def _float32(X: torch.Tensor, padded: int) -> Operand:
-    n, d = X.shape
-    values = torch.zeros((n, padded), dtype=torch.float32, device=X.device)
-    values[:, :d] = X
-    halves = torch.cat([torch.zeros(0, dtype=torch.float64, device=X.device)] + [0.5 * _squares(p) for p in _parts(X)])
-    half = halves.float()
-    return Operand(FLOAT32, values, values[:0], half, (halves - half.double()).float(), 0)
-
-
-def _parts(X: torch.Tensor) -> list[torch.Tensor]:
-    return [X[start : start + _ROWS_AT_ONCE] for start in range(0, len(X), _ROWS_AT_ONCE)]
 
 
 def _squares(X: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from parablock.partition.tree import LLOYD_STEPS, SAMPLE, first_half
 _ELEMENTS_AT_ONCE = 1 << 28  # of rows that are projected: a bound on memory
 
 
-def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
+def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[torch.Tensor]:
     """Disjoint blocks of neighbours among the rows of X, of equal size to one row; each sorted."""
     order = torch.arange(len(X), device=X.device)  # the rows, node after node
     sizes, parts = np.array([len(X)]), np.array([n_blocks])
@@ -25,13 +25,13 @@ def tree(X: torch.Tensor, n_blocks: int, rng: np.random.Generator) -> list[np.nd
         points = X[order[torch.as_tensor(places, device=X.device)]]
         direction[torch.as_tensor(chosen, device=X.device)] = _directions(points)
         node = _numbers(sizes, X.device)
+        along = _along(X, order, node, direction).double()
         # By node, and inside a node along its direction; a node that is not cut has the direction zero, and stays.
-        along = torch.argsort(_along(X, order, node, direction), stable=True)
-        order = order[along[torch.argsort(node[along], stable=True)]]
+        order = order[torch.argsort(node + 0.5 * along / along.abs().max().clamp(min=1e-300), stable=True)]
         sizes, parts = _halved(sizes, parts, wanted)
     leaf = _numbers(sizes, X.device)
     rows = (leaf * len(X) + order).sort().values - leaf * len(X)  # each leaf in itself
-    return np.split(rows.cpu().numpy(), np.cumsum(sizes)[:-1])
+    return list(torch.split(rows, sizes.tolist()))
 
 
 def _numbers(sizes: np.ndarray, device: torch.device) -> torch.Tensor:

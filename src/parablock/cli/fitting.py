@@ -1,0 +1,85 @@
+"""One fit, watched as options ask, and what is said of it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+
+from parablock.cli.failures import say
+from parablock.cli.ranks import is_first
+from parablock.datasets import Data
+from parablock.monitor import relative_gap
+
+_ADVICE = {
+    "out of iterations": "raise --max-iter or --tol, or scale the features",
+    "stalled": "the numbers have no more digits to give: use --dtype float64 on the CPU, or raise --tol",
+    "interrupted": "the model is usable; with --checkpoint and --resume a later run can go on",
+    "stopped": "the model is usable; with --checkpoint and --resume a later run can go on",
+}
+
+
+def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str], None]) -> None:
+    """Train, with the callbacks that the options ask for."""
+    from parablock.callbacks import EarlyStopping, JSONLog, ProgressBar, TimeLimit
+
+    X, y, stopping = data.X, data.y, None
+    callbacks: list[Any] = []
+    if options.early_stopping:
+        X, X_valid, y, y_valid = _held_out(model, data, options)
+        stopping = EarlyStopping(X_valid, y_valid, patience=options.patience)
+        callbacks.append(stopping)
+    if options.time_limit is not None:
+        callbacks.append(TimeLimit(options.time_limit))
+    if options.log is not None:
+        callbacks.append(JSONLog(options.log))
+    if not (options.quiet or options.verbose):
+        callbacks.append(ProgressBar())
+    model.set_callbacks(*callbacks)
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said below, in the words of options
+        model.fit(X, y)
+    if data.names is not None:
+        model.feature_names_in_ = np.array(data.names, dtype=object)
+    if not is_first(options.engine):
+        return
+    tell(_summary(model, time.perf_counter() - started))
+    if stopping is not None:
+        tell(
+            f"best of {len(stopping.scores_)} scores on {len(y_valid):,} rows that were held out: "
+            f"{stopping.best_score_:.4f} in iteration {stopping.best_iteration_}"
+        )
+    # It ended for want of something better, and not because time was up.
+    waited = stopping is not None and model.n_iter_ - stopping.best_iteration_ >= options.patience
+    _warn(model, stopped_early=waited)
+
+
+def _held_out(model: Any, data: Data, options: argparse.Namespace) -> list[Any]:
+    classes = data.y if is_classifier(model) else None
+    return train_test_split(data.X, data.y, test_size=options.hold_out, random_state=options.seed, stratify=classes)
+
+
+def _summary(model: Any, seconds: float) -> str:
+    gap = relative_gap(-model.dual_objective_, model.duality_gap_)
+    return (
+        f"trained {type(model).__name__} in {seconds:.1f} s: {model.n_iter_} iterations, "
+        f"{len(model.support_):,} support vectors, violation {model.violation_:.1e} (tolerance {model.tol:g}), "
+        f"duality gap {gap:.1e} of the objective"
+    )
+
+
+def _warn(model: Any, stopped_early: bool) -> None:
+    reason = model.stop_reason_
+    if reason == "converged" or (reason == "stopped" and stopped_early):
+        return
+    what = {"out of iterations": "not converged", "stopped": "stopped by --time-limit"}.get(reason, reason)
+    reached = f"after {model.n_iter_} iterations, violation {model.violation_:.2g}"
+    say(f"parablock: warning: {what} {reached}: {_ADVICE[reason]}")

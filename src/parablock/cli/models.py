@@ -1,0 +1,51 @@
+"""Model files as commands take them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from parablock.cli.failures import UsageError
+from parablock.datasets.streams import STANDARD_INPUT
+
+WRITTEN = {".pbk": "pbk", ".model": "libsvm", ".onnx": "onnx"}
+
+
+def model_format(path: str, otherwise: str | None = None) -> str:
+    """In which format to write a model, by the ending of its name."""
+    format = WRITTEN.get(Path(path).suffix.lower(), otherwise)
+    if format is None:
+        known = ", ".join(f"{ending} ({name})" for ending, name in WRITTEN.items())
+        raise UsageError(f"{path!r} does not say in which format to write the model; its name should end in {known}")
+    return format
+
+
+def write_model(model: Any, path: str, format: str) -> None:
+    import parablock
+    from parablock import models
+
+    {"pbk": parablock.save, "libsvm": models.to_libsvm, "onnx": models.to_onnx}[format](model, path)
+
+
+def write_trained(model: Any, path: str, format: str) -> None:
+    """Write a model that may have taken long to train: what its format cannot hold is not lost."""
+    from parablock.models import ModelFileError
+
+    try:
+        write_model(model, path, format)
+    except ModelFileError as error:
+        if format == "pbk":
+            raise
+        instead = f"{path}.pbk"
+        write_model(model, instead, "pbk")
+        raise ModelFileError(f"{error} The model was written to {instead} instead.") from error
+
+
+def looks_like_model(path: str) -> bool:
+    """Whether a file holds a model, of parablock's or LIBSVM's, and no data."""
+    if path == STANDARD_INPUT or os.path.isdir(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(16)
+    return Path(path).suffix.lower() in WRITTEN or head.startswith(b"svm_type") or head[8:9] == b"{"

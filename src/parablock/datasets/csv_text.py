@@ -1,0 +1,192 @@
+"""Tables as text: cells divided by commas, semicolons or tabs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parablock.datasets.csv_lines import CELL, COUNT, FINE, MISSING, NOWHERE, QUOTE, TARGET, parse_cells
+from parablock.datasets.data import Data
+from parablock.datasets.errors import DataError, quoted
+from parablock.datasets.numbers import powers_of_ten
+from parablock.datasets.streams import name_of, reading, whole_lines
+from parablock.datasets.tables import as_labels, chosen_columns
+
+_DELIMITERS = ",;\t"
+
+
+def read_csv(
+    source: Any,
+    *,
+    target: str | int | None = None,
+    drop: Sequence[str | int] = (),
+    features: Sequence[str] | None = None,
+    header: bool | None = None,
+) -> Data:
+    """Read a table of numbers from text with cells divided by commas, semicolons or tabs.
+
+    Parameters
+    ----------
+    source : path, "-" or file of bytes
+        "-" is standard input. Decompressed where its first bytes are those of gzip, bzip2 or xz.
+    target : str or int, optional
+        The column that is no feature: its name in the header, or its number from 1, or from -1 backwards. It may hold
+        text; the features must hold numbers.
+    drop : sequence of str or int, default=()
+        Columns to leave out, named or numbered likewise; they may hold anything.
+    features : sequence of str, optional
+        Names of the columns to take as features, in this order, from a file with a header; all that are left by
+        default.
+    header : bool, optional
+        Whether the first line holds the names of the columns; by default it does where none of its cells in feature
+        columns is a number.
+
+    Returns
+    -------
+    Data
+
+    Raises
+    ------
+    DataError
+        With line and column of a cell that is empty or no number.
+
+    Examples
+    --------
+    >>> import io
+    >>> from parablock.datasets import read_csv
+    >>> table = read_csv(io.BytesIO(b"length,width,kind\\n5.1,3.5,iris\\n6,2.9,rose\\n"), target="kind")
+    >>> table.X, table.y, table.names
+    (array([[5.1, 3.5],
+           [6. , 2.9]]), array(['iris', 'rose'], dtype='<U4'), ['length', 'width'])
+    """
+    name, line = name_of(source), 1
+    layout: _Layout | None = None
+    numbers, texts = [], []
+    with reading(source) as file:
+        for text in whole_lines(file, name):
+            body = text
+            if layout is None:
+                layout, body = _first_line(text.removeprefix(b"\xef\xbb\xbf"), name, target, drop, features, header)
+                line += text.count(b"\n") - body.count(b"\n")
+            part, labels = _parsed(body, name, line, layout)
+            numbers.append(part)
+            texts.append(labels)
+            line += body.count(b"\n")
+    if layout is None or not sum(map(len, numbers)):
+        raise DataError(f"{name}: there is no row in it")
+    y = None if layout.target is None else as_labels(np.concatenate(texts), name)
+    names = None if layout.names is None else [layout.names[i] for i in layout.features]
+    return Data(np.concatenate(numbers) if len(numbers) > 1 else numbers[0], y, names)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What divides cells, how many columns there are, their names, and which of them are target and features."""
+
+    delimiter: str
+    n_columns: int
+    names: list[str] | None
+    target: int | None
+    features: list[int]
+
+    def roles(self) -> np.ndarray:
+        """For every column where it goes: to a column of X, or `TARGET`, or `NOWHERE`."""
+        roles = np.full(self.n_columns, NOWHERE)
+        roles[self.features] = np.arange(len(self.features))
+        if self.target is not None:
+            roles[self.target] = TARGET
+        return roles
+
+
+def _first_line(
+    text: bytes,
+    name: str,
+    target: str | int | None,
+    drop: Sequence[str | int],
+    features: Sequence[str] | None,
+    header: bool | None,
+) -> tuple[_Layout, bytes]:
+    """What the first line that is not empty tells, and the text of the rows."""
+    body = text.lstrip(b"\r\n")
+    first, _, rest = body.partition(b"\n")
+    try:
+        line = first.decode("utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: it is no UTF-8 text ({error})") from error
+    delimiter = max(_DELIMITERS, key=line.count)
+    cells = [cell.strip() for cell in next(csv.reader(io.StringIO(line), delimiter=delimiter), [])]
+    if header is None:
+        header = _is_header(cells, [*drop, *([] if target is None else [target])])
+    names = cells if header else None
+    layout = _Layout(delimiter, len(cells), names, *chosen_columns(names, len(cells), name, target, drop, features))
+    return layout, rest if header else body
+
+
+def _is_header(cells: list[str], no_features: list[str | int]) -> bool:
+    """Whether the first line holds names, by the cells that would be features."""
+    if any(column in cells for column in no_features):
+        return True
+    numbered = {int(column) for column in no_features if re.fullmatch(r"-?\d+", str(column))}
+    apart = {number - 1 if number > 0 else number + len(cells) for number in numbered}
+    features = [cell for i, cell in enumerate(cells) if i not in apart]
+    return bool(features) and not any(map(_is_number, features))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell == ""  # a missing number, which the parser will complain about
+    return True
+
+
+def _parsed(text: bytes, name: str, line: int, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target cells (as bytes) of some lines."""
+    n_lines = text.count(b"\n") + 1
+    values = np.empty((n_lines, len(layout.features)))
+    spans = np.empty((n_lines, 2), dtype=np.int64)
+    content = np.frombuffer(text, dtype=np.uint8)
+    status, position, offset, column, row, doubtful = parse_cells(
+        content, ord(layout.delimiter), layout.roles(), powers_of_ten(), values, spans
+    )
+    if status != FINE:
+        raise DataError(f"{name}, line {line + offset}, {_complaint(status, text[position:], column, layout)}")
+    for place, start, stop in doubtful:
+        values.flat[place] = float(text[start:stop])
+    if len(doubtful) and not np.all(np.isfinite(values[:row])):
+        place, start, stop = next(doubt for doubt in doubtful if not np.isfinite(values.flat[doubt[0]]))
+        offset = text.count(b"\n", 0, start)
+        raise DataError(f"{name}, line {line + offset}: {quoted(text[start:stop])} is too large for a number")
+    if layout.target is None:
+        return values[:row], np.empty(0, dtype="S1")
+    labels = _cut_out(content, spans[:row])
+    return values[:row], np.char.replace(labels, b'""', b'"') if b'""' in text else labels
+
+
+def _cut_out(content: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """Pieces of the text as an array of bytes strings."""
+    lengths = spans[:, 1] - spans[:, 0]
+    width = max(1, int(lengths.max(initial=1)))
+    places = np.minimum(spans[:, :1] + np.arange(width), len(content) - 1)
+    letters = np.where(np.arange(width) < lengths[:, None], content[places], 0).astype(np.uint8)
+    return np.ascontiguousarray(letters).view(f"S{width}")[:, 0]
+
+
+def _complaint(status: int, rest: bytes, column: int, layout: _Layout) -> str:
+    """What is wrong where the rest of the text begins."""
+    if status == COUNT:
+        found = "more" if column == layout.n_columns else f"{column}"
+        return f"there are {found} columns instead of the {layout.n_columns} of the first line"
+    where = f"column {column + 1}" + ("" if layout.names is None else f" ({layout.names[column]!r})")
+    cell = rest.split(b"\n", 1)[0].split(layout.delimiter.encode(), 1)[0].strip()
+    return {
+        CELL: f"{where}: {quoted(cell)} is no finite number; text can be the target, or be dropped",
+        MISSING: f"{where}: the cell is empty; fill missing values or leave them out",
+        QUOTE: f"{where}: {quoted(cell)} is not quoted well; a quoted cell ends on its line",
+    }[status]

@@ -14,6 +14,7 @@ from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from parablock.estimators import KernelRidge, KernelSVC, KernelSVR
 from parablock.kernels import RBF, Chi2, Cosine, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import ModelFileError
 
@@ -59,6 +60,7 @@ def to_sklearn(model: Any) -> Any:
     >>> bool(np.allclose(same.decision_function(X), model.decision_function(X)))
     True
     """
+    model = chosen(model)
     machine = exported(model, "to_sklearn")
     if isinstance(model, KernelSVC) and model.loss == "hinge":
         return _classifier(model, machine)

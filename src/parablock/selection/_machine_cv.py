@@ -10,10 +10,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import sklearn  # imports its modules when they are first named
 from sklearn.base import BaseEstimator, _fit_context, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +40,7 @@ class KernelMachineCV(BaseEstimator):
         "Cs": [_COUNT, "array-like"],
         "gammas": [_COUNT, "array-like", StrOptions({"scale", "auto"})],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, list, tuple, set, dict, None],
+        "scoring": [str, callable, list, tuple, set, dict, None],
         "refit": ["boolean", str, callable],
         "return_train_score": ["boolean"],
         **{name: KernelMachine._parameter_constraints[name] for name in _SHARED},
@@ -86,12 +85,12 @@ class KernelMachineCV(BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(machine, name):
                 setattr(self, name, getattr(machine, name))
-        splitter = check_cv(self.cv, labels, classifier=is_classifier(self))
+        splitter = sklearn.model_selection.check_cv(self.cv, labels, classifier=is_classifier(self))
         folds = Folds.of(machine, labels, weight, list(splitter.split(rows, labels, groups)))
         if is_classifier(self):
             self.classes_ = machine.classes_
         self.n_splits_ = len(folds.splits)
-        self.scorer_ = check_scoring(machine, self.scoring)
+        self.scorer_ = sklearn.metrics.check_scoring(machine, self.scoring)
         if isinstance(self.scoring, (list, tuple, set, dict)):
             self._refuse_to_guess(list(self.scoring))
         self._search(rows, labels, folds, None if sample_weight is None else weight)
@@ -104,7 +103,8 @@ class KernelMachineCV(BaseEstimator):
     def _search(self, X: Any, y: np.ndarray, folds: Folds, weight: np.ndarray | None) -> None:
         machine, progress = folds.machine, Progress(int(self.verbose))
         Cs, gammas = c_values(self.Cs), self._gammas(machine, X, weight)
-        candidates = list(ParameterGrid({"C": Cs.tolist(), **({"gamma": gammas} if gammas else {})}))
+        grid = {"C": Cs.tolist(), **({"gamma": gammas} if gammas else {})}
+        candidates = list(sklearn.model_selection.ParameterGrid(grid))
         results, unfinished = Results(candidates, self.n_splits_), []
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         settings = replace(machine._settings(self.partition), verbose=max(0, int(self.verbose) - 1))

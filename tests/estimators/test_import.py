@@ -1,13 +1,19 @@
-"""Importing the package compiles nothing and starts nothing."""
+"""Importing the package takes no time, compiles nothing and starts nothing."""
 
 import json
 import subprocess
 import sys
 
+import pytest
+
+import parablock
+
 LOOK = """
 import json, sys, threading
 import parablock
-slow = [name for name in ("rich", "onnx", "sklearn.svm", "sklearn.cluster", "sklearn.metrics",
+slow = [name for name in ("numba", "scipy", "sklearn") if name in sys.modules]
+parablock.KernelSVC, parablock.models.save, parablock.KernelSVCCV
+slow += [name for name in ("rich", "onnx", "sklearn.svm", "sklearn.cluster", "sklearn.metrics",
                           "sklearn.model_selection") if name in sys.modules]
 import parablock.datasets, parablock.demo, parablock.callbacks, parablock.plots, parablock.report
 from numba.core.dispatcher import Dispatcher
@@ -24,6 +30,14 @@ extras = [name for name in ("matplotlib", "torch", "triton", "dask", "distribute
 print(json.dumps({"functions": functions, "compiled": compiled + cached, "threads": threading.active_count(),
                   "extras": extras, "slow": slow}))
 """
+
+
+def test_every_name_is_there_and_no_other():
+    found = {name: getattr(parablock, name) for name in parablock.__all__}
+    assert all(thing.__name__ == name for name, thing in found.items() if name != "__version__")
+    assert set(parablock.__all__) <= set(dir(parablock))
+    with pytest.raises(AttributeError, match="has no attribute 'KernelSVD'"):
+        parablock.KernelSVD  # noqa: B018
 
 
 def test_import_compiles_nothing_starts_no_threads_and_loads_no_extras():

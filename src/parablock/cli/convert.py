@@ -20,13 +20,13 @@ examples:
   parablock convert model.pbk heart.model          a model for LIBSVM's svm-predict
   parablock convert model.pbk model.onnx           a model for ONNX
   parablock convert covtype.svm.bz2 covtype.npz    data, here from text to a CSR matrix with labels
-  parablock convert flowers.csv flowers.svm --target species
+  parablock convert house.csv house.svm --target price
   parablock convert covtype.svm X.npy --labels-out y.npy
   parablock convert train.svm train.npz --save-scaling scaling.json
   parablock convert test.svm test.npz --use-scaling scaling.json
 
-Models are written as .pbk, .model (LIBSVM's text) or .onnx; data as LIBSVM's text (also .gz, .bz2, .xz), .npz or
-.npy.
+Models are written as .pbk, .model (LIBSVM's text) or .onnx; data as LIBSVM's text (also .gz, .bz2,
+.xz), .npz or .npy.
 """
 
 
@@ -39,9 +39,8 @@ def make_parser() -> Parser:
     parser.add_argument("--to", choices=WRITTEN, help="format of the data to write, whatever its name's ending")
     parser.add_argument("--labels-out", metavar="FILE", type=kinds.output, help="file for labels, beside .npy")
     parser.add_argument("--features", metavar="N", type=kinds.whole, help="how many; text may lack the last ones")
-    add_scaling_options(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
-    add_data_options(parser)
+    add_scaling_options(add_data_options(parser))
     add_common(parser)
     return parser
 

@@ -24,8 +24,8 @@ examples:
   parablock predict house.pbk new.csv --use-scaling house.json > out.txt
   parablock predict model.pbk test.csv --target kind --scores | head
 
-One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and errors, are
-told: on standard output, or on standard error where that has the predictions.
+One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and
+errors, are told: on standard output, or on standard error where that has the predictions.
 """
 _LINES_AT_ONCE = 10_000
 
@@ -51,8 +51,7 @@ def make_parser() -> Parser:
     add("--device", choices=["cpu", "cuda", "auto"], help="what computes; by default as in training, or cpu")
     add("--jobs", metavar="N", type=kinds.jobs, help="threads; by default all cores")
     add("-q", "--quiet", action="store_true", help="do not tell accuracy or errors")
-    add_data_options(parser)
-    add_scaling_options(parser, save=False)
+    add_scaling_options(add_data_options(parser), save=False)
     add_common(parser)
     return parser
 

@@ -21,8 +21,8 @@ _ONE_FEATURE, _OFFSETS = 0.9, 0.95
 _ROWS = 10_000  # are looked at for that
 
 
-def add_scaling_options(parser: argparse.ArgumentParser, save: bool = True) -> None:
-    group = parser.add_mutually_exclusive_group()
+def add_scaling_options(data: Any, save: bool = True) -> None:
+    group = data.add_mutually_exclusive_group()
     if save:
         group.add_argument(
             "--save-scaling", metavar="FILE", type=output,

@@ -61,8 +61,7 @@ def make_parser() -> Parser:
     )  # fmt: skip
     _add_problem(parser.add_argument_group("what to train (one letter: as in svm-train)"))
     _add_run(parser.add_argument_group("how to run"))
-    add_data_options(parser)
-    add_scaling_options(parser)
+    add_scaling_options(add_data_options(parser))
     add_common(parser)
     return parser
 

@@ -13,8 +13,8 @@ Gamma after gamma, so that whoever else uses the machine meets all alike, these 
 
 The last two fit `--peer-folds` of the folds, and their times are multiplied: folds take equally long. Seconds of the
 peer with n_jobs=2 are its fits' seconds, two at a time, divided by two: perfect balance. Those with n_jobs=1 are its
-seconds of processor time. No last fit on all rows is counted for anyone. Prints Markdown tables and writes
-`benchmarks/results/selection.json`.
+seconds of processor time. No last fit on all rows is counted for anyone. Prints Markdown tables, writes
+`benchmarks/results/selection.json` and draws the grid as `docs/images/grid.png` (with fewer rows beside the results).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,12 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from benchmarks.data import load
-from benchmarks.running import described, machine, markdown_table, note, save_report
+from benchmarks.data import REPOSITORY, load
+from benchmarks.running import RESULTS, described, machine, markdown_table, note, save_report
 from parablock import KernelSVC, KernelSVCCV
+from parablock.selection import GridDisplay
 
+ROWS = 20_000
 CS, GAMMAS, FOLDS = (1.0, 4.0, 16.0, 64.0, 256.0), (2.0, 4.0, 8.0, 16.0, 32.0), 5
 CACHE_MB = 1_100  # of each of the peer's fits: the whole matrix of 16,000 rows
 Split = tuple[np.ndarray, np.ndarray]
@@ -133,7 +136,7 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--jobs", type=int, default=2, help="threads of parablock, processes of the peer")
     parser.add_argument("--peer-folds", type=int, default=1, choices=range(1, FOLDS + 1))
     options = parser.parse_args(arguments)
@@ -147,7 +150,24 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
             note(f"gamma={gamma:g}, {name}: {found[name][-1].seconds:.1f} s")
     report = _report(found, options.rows, options.jobs)
     save_report("selection", report)
+    draw(report, (REPOSITORY / "docs" / "images" if options.rows == ROWS else RESULTS) / "grid.png")
     return report
+
+
+def draw(report: dict[str, Any], path: Path) -> None:
+    """The grid of a report as a heat map."""
+    from matplotlib.figure import Figure
+
+    scores = np.array([work["scores"] for work in report["work"]["together"]])
+    means = scores.mean(axis=2)
+    best = np.unravel_index(means.argmax(), means.shape)
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained", facecolor="white")
+    display = GridDisplay(
+        means, scores.std(axis=2), np.array(CS), np.array(GAMMAS), best=(int(best[0]), int(best[1])), name="accuracy"
+    )
+    display.plot(figure.subplots(), format=".1%")
+    display.ax_.set_title(f"Forest cover types, {report['rows']:,} rows, {FOLDS} folds", loc="left", fontsize=11)
+    figure.savefig(path, dpi=130)
 
 
 def _report(found: dict[str, list[Work]], rows: int, jobs: int) -> dict[str, Any]:

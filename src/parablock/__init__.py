@@ -1,25 +1,27 @@
 """parablock: exact kernel machines at scale, by parallel block minimisation."""
 
-from parablock.estimators import (
-    KernelClassifier,
-    KernelLogisticRegression,
-    KernelQuantileRegressor,
-    KernelRegressor,
-    KernelRidge,
-    KernelSVC,
-    KernelSVR,
-)
-from parablock.losses import Loss
-from parablock.models import load, save
-from parablock.monitor import Checkpoint, CheckpointError, announce_compilation
-from parablock.planning import plan
-from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
-from parablock.solver import BlockSolver
-from parablock.training import solve
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parablock.estimators import (
+        KernelClassifier,
+        KernelLogisticRegression,
+        KernelQuantileRegressor,
+        KernelRegressor,
+        KernelRidge,
+        KernelSVC,
+        KernelSVR,
+    )
+    from parablock.losses import Loss
+    from parablock.models import load, save
+    from parablock.monitor import Checkpoint, CheckpointError
+    from parablock.planning import plan
+    from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
+    from parablock.solver import BlockSolver
+    from parablock.training import solve
 
 __version__ = "0.1.0"
-
-announce_compilation()
 
 __all__ = [
     "BlockSolver",
@@ -42,3 +44,36 @@ __all__ = [
     "save",
     "solve",
 ]
+
+# Numba and scikit-learn take a second to import: what needs them is imported when it is first named.
+_HOMES = {
+    "BlockSolver": "solver",
+    "Checkpoint": "monitor",
+    "CheckpointError": "monitor",
+    "KernelLogisticRegressionCV": "selection",
+    "KernelSVCCV": "selection",
+    "KernelSVRCV": "selection",
+    "Loss": "losses",
+    "load": "models",
+    "plan": "planning",
+    "save": "models",
+    "solve": "training",
+}
+_MODULES = (
+    "callbacks", "datasets", "engines", "estimators", "kernels", "losses", "models", "monitor", "partition", "planning",
+    "plots", "report", "selection", "solver",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"parablock.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'parablock' has no attribute {name!r}")
+    value = getattr(import_module(f"parablock.{_HOMES.get(name, 'estimators')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

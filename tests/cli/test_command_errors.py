@@ -48,6 +48,9 @@ WRONG_USAGE = [
     ("train table.csv", "a table needs --target"),
     ("train {train} -o nowhere/m.pbk", "the folder of 'nowhere/m.pbk' does not exist; create it first"),
     ("train {train} -o .", "'.' is a folder, not a file"),
+    ("train {train} -o -", "this is not written to standard output; name a file"),
+    ("train {train} -t 4 --use-scaling s.json", "a precomputed kernel has no features to scale"),
+    ("train {train} --save-scaling s.json --use-scaling s.json", "not allowed with argument --save-scaling"),
     ("train {train} --device tpu", "invalid choice: 'tpu'"),
     ("predict {model} {test} --scores -b 1", "--scores and --probabilities cannot be had at the same time"),
     ("predict {model} {test} -o nowhere/out.txt", "the folder of 'nowhere/out.txt' does not exist"),
@@ -172,6 +175,7 @@ def raising(error):
         (ImportError("device='cuda' needs PyTorch"), 1, "error: device='cuda' needs PyTorch"),
         (KeyError("x"), 1, "error: KeyError: 'x'; this should not happen, --traceback shows where it did"),
         (PermissionError(13, "Permission denied", "file"), 1, "error: file: Permission denied"),
+        (OSError(28, "No space left on device", "runs/.out.txt.17.part"), 1, "error: runs/out.txt: No space left"),
         (KeyboardInterrupt(), 130, "interrupted; no unfinished file is left"),
     ],
 )  # fmt: skip

@@ -229,6 +229,30 @@ def test_cross_validation_of_a_regressor(parablock, diabetes):
     assert values == pytest.approx([np.mean((predicted - y) ** 2), np.corrcoef(predicted, y)[0, 1] ** 2], rel=1e-3)
 
 
+def test_cross_validation_with_a_kernel_matrix(parablock, covtype):
+    np.save("K.npy", rbf_kernel(covtype.X, gamma=16))
+    np.save("y.npy", covtype.y)
+    given = parablock("train", "K.npy", "--labels", "y.npy", "-t", "4", "-v", "3", "-c", "8", "-q")
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    predicted = cross_val_predict(SVC(C=8, gamma=16), covtype.X, covtype.y, cv=folds)
+    assert given.out == f"Cross Validation Accuracy = {100 * np.mean(predicted == covtype.y):g}%\n"
+
+
+def test_cross_validation_ends_when_a_fold_is_interrupted(parablock, files, monkeypatch):
+    fit, fitted = library.KernelSVC.fit, []
+
+    def interrupted(self, X, y):
+        fitted.append(fit(self, X, y))
+        self.stop_reason_ = "interrupted"
+        return self
+
+    monkeypatch.setattr(library.KernelSVC, "fit", interrupted)
+    done = parablock("train", files.train, "-v", "3", "-q")
+    assert (done.status, done.out) == (130, "")
+    assert done.err == "parablock: interrupted; no unfinished file is left\n"
+    assert len(fitted) == 1
+
+
 # ---------------------------------------------------------------------------------------------------- how fits end
 
 

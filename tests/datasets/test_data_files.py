@@ -167,7 +167,7 @@ def test_labels_of_two_dimensions(tmp_path):
     [
         ("a.csv", Data(np.eye(2), np.ones(2)), "data can be written as svmlight, npy, npz, and not as csv"),
         ("a.svm", Data(np.eye(2), None), "LIBSVM's text needs a label for every row"),
-        ("a.svm", Data(np.eye(2), np.array(["a", "b"])), "one number as label"),
+        ("a.svm", Data(np.eye(2), np.array(["a", "b"])), "one number as label of each row; 'a' is none"),
         ("a.npy", Data(np.eye(2), np.ones(2)), "a .npy file has no place for labels"),
     ],
 )

@@ -205,7 +205,12 @@ def test_labels_are_whole_numbers_where_all_are(labels, kind):
 
 
 @pytest.mark.parametrize(
-    ("y", "complaint"), [(["a", "b"], "labels of type <U1"), ([1], r"shape \(1,\) for 2 rows"), ([[1], [2]], "shape")]
+    ("y", "complaint"),
+    [
+        (["a", "b"], "'a' is none. Number the labels, or write .npz"),
+        ([1], r"shape \(1,\) for 2 rows"),
+        ([[1], [2]], "shape"),
+    ],
 )
 def test_labels_that_cannot_be_written(y, complaint, tmp_path):
     with pytest.raises(DataError, match=complaint):

@@ -407,6 +407,13 @@ def test_a_file_is_replaced_at_once_or_left_as_it_was(path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="has other rights")
+def test_others_may_read_the_file_as_any_new_one(path, tmp_path):
+    make("svc").save(path)
+    (tmp_path / "new").touch()
+    assert path.stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
 def test_a_folder_that_is_not_there_is_an_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         make("svc").save(tmp_path / "nowhere" / "model.pbk")

@@ -83,9 +83,15 @@ def test_several_scores_and_the_one_to_choose_by(moons):
     assert 0.9 < model.score(*moons) <= 1
 
 
-def test_several_scores_without_a_choice_are_refused_before_the_best_is_trained(moons):
+def test_several_scores_without_a_choice_are_refused_before_anything_is_trained(moons, monkeypatch):
+    with pytest.raises(ValueError, match=r"several scores \(right, wrong\) refit must be .*got True"):
+        KernelSVCCV(**SMALL, scoring=lambda estimator, X, y: {"right": 1.0, "wrong": 0.0}).fit(*moons)
+    monkeypatch.setattr(LocalCrew, "solve", None)
     with pytest.raises(ValueError, match=r"several scores \(accuracy, roc_auc\) refit must be .*got True"):
         KernelSVCCV(**SMALL, scoring=["accuracy", "roc_auc"]).fit(*moons)
+
+
+def test_several_scores_and_no_refit(moons):
     model = KernelSVCCV(**SMALL, scoring=["accuracy", "roc_auc"], refit=False).fit(*moons)
     assert not hasattr(model, "best_params_")
 
@@ -94,6 +100,26 @@ def test_a_function_chooses(moons):
     model = KernelSVCCV(**SMALL, refit=lambda results: len(results["params"]) - 1).fit(*moons)
     assert model.best_params_ == {"C": 10.0, "gamma": 1.0}
     assert model.best_estimator_.C == 10
+
+
+def test_a_function_that_chooses_among_several_scores_leaves_no_score_of_its_own(moons):
+    model = KernelSVCCV(**SMALL, scoring=["accuracy", "roc_auc"], refit=lambda results: 0).fit(*moons)
+    assert model.best_params_ == {"C": 1.0, "gamma": 0.1}
+    with pytest.raises(ValueError, match=r"several scores \(accuracy, roc_auc\) and refit names none"):
+        model.score(*moons)
+
+
+def test_a_scorer_sees_the_parameters(moons):
+    def seen(estimator, X, y):
+        return estimator.C + estimator.gamma / 10
+
+    model = KernelSVCCV(**SMALL, scoring=seen).fit(*moons)
+    assert model.cv_results_["mean_test_score"] == pytest.approx([1.01, 1.1, 10.01, 10.1])
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(moons):
+    model = KernelSVCCV(**SMALL).fit(*moons).set_params(refit=False, scoring=["accuracy", "roc_auc"]).fit(*moons)
+    assert not {"best_estimator_", "best_params_", "best_score_", "refit_time_"} & set(vars(model))
 
 
 def test_without_refit_there_is_a_choice_but_no_model(moons):

@@ -10,8 +10,8 @@ from parablock.cli.data import add_data_options, read, stored
 from parablock.cli.failures import UsageError, say
 from parablock.cli.models import looks_like_model, model_format, write_model
 from parablock.cli.options import Parser, add_common
-from parablock.cli.scaling import Scaling
-from parablock.datasets import Data, write_data
+from parablock.cli.scaling import add_scaling_options, scaled
+from parablock.datasets import write_data
 from parablock.datasets.reading import format_of
 from parablock.datasets.writing import WRITTEN
 
@@ -20,13 +20,13 @@ examples:
   parablock convert model.pbk heart.model          a model for LIBSVM's svm-predict
   parablock convert model.pbk model.onnx           a model for ONNX
   parablock convert covtype.svm.bz2 covtype.npz    data, here from text to a CSR matrix with labels
-  parablock convert flowers.csv flowers.svm --target species
+  parablock convert house.csv house.svm --target price
   parablock convert covtype.svm X.npy --labels-out y.npy
   parablock convert train.svm train.npz --save-scaling scaling.json
   parablock convert test.svm test.npz --use-scaling scaling.json
 
-Models are written as .pbk, .model (LIBSVM's text) or .onnx; data as LIBSVM's text (also .gz, .bz2, .xz), .npz or
-.npy.
+Models are written as .pbk, .model (LIBSVM's text) or .onnx; data as LIBSVM's text (also .gz, .bz2,
+.xz), .npz or .npy.
 """
 
 
@@ -39,14 +39,8 @@ def make_parser() -> Parser:
     parser.add_argument("--to", choices=WRITTEN, help="format of the data to write, whatever its name's ending")
     parser.add_argument("--labels-out", metavar="FILE", type=kinds.output, help="file for labels, beside .npy")
     parser.add_argument("--features", metavar="N", type=kinds.whole, help="how many; text may lack the last ones")
-    scaling = parser.add_mutually_exclusive_group()
-    scaling.add_argument(
-        "--save-scaling", metavar="FILE", type=kinds.output,
-        help="scale features (dense: to mean 0 and variance 1; sparse: to at most 1) and save how",
-    )  # fmt: skip
-    scaling.add_argument("--use-scaling", metavar="FILE", help="scale features as was saved there")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
-    add_data_options(parser)
+    add_scaling_options(add_data_options(parser))
     add_common(parser)
     return parser
 
@@ -62,21 +56,13 @@ def run(options: argparse.Namespace) -> int:
         write_model(load_any(options.data), options.output, format)
         what = "the model"
     else:
-        data = _scaled(read(options, n_features=options.features), options)
+        data = read(options, n_features=options.features)
+        if options.save_scaling is not None:
+            data = replace(data, X=stored(data.X, "auto", None))
+        data = scaled(data, options)
         format = options.to or format_of(options.output)
         write_data(options.output, data, format=format, labels=options.labels_out, zero_based=False)
         what = f"{data.X.shape[0]:,} rows x {data.X.shape[1]:,} features"
     if not options.quiet:
         say(f"wrote {what} to {options.output} as {format}")
     return 0
-
-
-def _scaled(data: Data, options: argparse.Namespace) -> Data:
-    if options.save_scaling is not None:
-        X = stored(data.X, "auto", None)
-        scaling = Scaling.of(X)
-        scaling.save(options.save_scaling)
-        return replace(data, X=scaling.apply(X, options.data))
-    if options.use_scaling is not None:
-        return replace(data, X=Scaling.load(options.use_scaling).apply(data.X, options.data))
-    return data

@@ -17,7 +17,8 @@ from parablock.datasets.reading import FORMATS, format_of
 _DENSE = 0.2  # from this share of features that are not zero on, dense rows are trained on faster than sparse ones
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser) -> Any:
+    """The group of options, to which commands may add."""
     group = parser.add_argument_group("data")
     group.add_argument("--format", choices=FORMATS, help="of the data; by default what the name's ending says")
     group.add_argument("--target", metavar="COLUMN", help="CSV, Parquet: the labels, by name or number (1, -1)")
@@ -25,6 +26,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--header", choices=["auto", "yes", "no"], default="auto", help="CSV: are there names? (auto)")
     group.add_argument("--labels", metavar="FILE", help="labels in a file of their own: .npy, or text with one a line")
     group.add_argument("--zero-based", action="store_true", help="LIBSVM's text: indices count from 0 instead of 1")
+    return group
 
 
 def read(

@@ -115,6 +115,8 @@ def columns(text: str) -> list[str]:
 
 def output(text: str) -> str:
     """A file to write, whose folder is there: better said before the work than after it."""
+    if text == "-":
+        raise ArgumentTypeError("this is not written to standard output; name a file")
     if os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text):
         return text  # a pipe, or a device such as /dev/null
     folder = os.path.dirname(os.path.abspath(text))

@@ -15,8 +15,8 @@ examples:
   parablock plan --rows 1e8 --features 54 --ranks 1000 --data sharded --memory-limit 64GB
   parablock plan --rows 50000 --features 54 --measure
 
-The number of support vectors matters more than anything else: fit a few thousand rows, see how it grows, and give it
-with --support.
+The number of support vectors matters more than anything else: fit a few thousand rows, see how it
+grows, and give it with --support.
 """
 
 

@@ -14,17 +14,18 @@ from parablock.cli import options as kinds
 from parablock.cli.data import add_data_options, read
 from parablock.cli.failures import UsageError, say
 from parablock.cli.options import Parser, add_common
+from parablock.cli.scaling import add_scaling_options, scaled
 from parablock.datasets import DataError
 from parablock.datasets.streams import replacing
 
 _EXAMPLES = """\
 examples:
   parablock predict model.pbk test.svm -o out.txt
-  parablock predict flowers.pbk new.csv > out.txt
+  parablock predict house.pbk new.csv --use-scaling house.json > out.txt
   parablock predict model.pbk test.csv --target kind --scores | head
 
-One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and errors, are
-told: on standard output, or on standard error where that has the predictions.
+One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and
+errors, are told: on standard output, or on standard error where that has the predictions.
 """
 _LINES_AT_ONCE = 10_000
 
@@ -50,7 +51,7 @@ def make_parser() -> Parser:
     add("--device", choices=["cpu", "cuda", "auto"], help="what computes; by default as in training, or cpu")
     add("--jobs", metavar="N", type=kinds.jobs, help="threads; by default all cores")
     add("-q", "--quiet", action="store_true", help="do not tell accuracy or errors")
-    add_data_options(parser)
+    add_scaling_options(add_data_options(parser), save=False)
     add_common(parser)
     return parser
 
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         names=None if names is None else names.tolist(),
         given_kernel=getattr(model, "kernel", None) == "precomputed",
     )
+    data = scaled(data, options)
     predicted, lines = _predictions(model, data.X, options)
     results = [] if data.y is None or options.quiet else _results(model, predicted, data.y)
     if options.output == "-":

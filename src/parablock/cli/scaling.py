@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from parablock.datasets import DataError
+from parablock.cli.options import output
+from parablock.cli.ranks import is_first
+from parablock.datasets import Data, DataError
 from parablock.datasets.streams import replacing
 
 _FORMAT = "parablock scaling 1"
+# From here on features are too unlike for kernels: shares of squared distances, and of the variance of all numbers.
+_ONE_FEATURE, _OFFSETS = 0.9, 0.95
+_ROWS = 10_000  # are looked at for that
+
+
+def add_scaling_options(data: Any, save: bool = True) -> None:
+    group = data.add_mutually_exclusive_group()
+    if save:
+        group.add_argument(
+            "--save-scaling", metavar="FILE", type=output,
+            help="scale features (dense: to mean 0 and variance 1; sparse: to at most 1) and save how",
+        )  # fmt: skip
+    group.add_argument("--use-scaling", metavar="FILE", help="scale features as was saved there")
+
+
+def scaled(data: Data, options: argparse.Namespace) -> Data:
+    """The data, scaled as options ask."""
+    if getattr(options, "save_scaling", None) is not None:
+        scaling = Scaling.of(data.X)
+        if is_first(getattr(options, "engine", "local")):
+            scaling.save(options.save_scaling)
+    elif options.use_scaling is not None:
+        scaling = Scaling.load(options.use_scaling)
+    else:
+        return data
+    return replace(data, X=scaling.apply(data.X, options.data))
+
+
+def wants_scaling(X: Any) -> bool:
+    """Whether nearly all of the distances of dense rows is one feature's, or nearly all that gamma="scale" takes for
+    distances are differences between the features' means."""
+    if sp.issparse(X) or X.shape[1] < 2:
+        return False
+    some = X[:: -(-X.shape[0] // _ROWS)]
+    spread, mean = some.var(axis=0, dtype=np.float64), some.mean(axis=0, dtype=np.float64)
+    one = spread.max() > _ONE_FEATURE * spread.sum()
+    return bool(one or mean.var() > _OFFSETS * (mean.var() + spread.mean()))
 
 
 @dataclass(frozen=True)
@@ -37,9 +77,11 @@ class Scaling:
             raise DataError(f"{name}: there are {X.shape[1]} features, and the scaling is of {len(self.factor)}")
         if sp.issparse(X):
             X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(self.factor)))
-        if self.offset is None:
-            return sp.csr_matrix(X.multiply(self.factor)) if sp.issparse(X) else X * self.factor
-        return ((X.toarray() if sp.issparse(X) else X) - self.offset) * self.factor
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        if sp.issparse(X) and self.offset is None:
+            return sp.csr_matrix(X.multiply(self.factor)).astype(dtype, copy=False)
+        dense = X.toarray() if sp.issparse(X) else X
+        return ((dense - (0 if self.offset is None else self.offset)) * self.factor).astype(dtype, copy=False)
 
     def save(self, path: str) -> None:
         offset = None if self.offset is None else self.offset.tolist()

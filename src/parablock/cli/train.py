@@ -18,6 +18,7 @@ from parablock.cli.fitting import fit
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
 from parablock.cli.ranks import is_first, on_every_rank
+from parablock.cli.scaling import add_scaling_options, scaled, wants_scaling
 from parablock.cli.tasks import (
     CLASSIFIERS,
     check_task,
@@ -36,7 +37,7 @@ _EXAMPLES = """\
 examples:
   parablock train flowers.csv --target species -o flowers.pbk
   parablock train covtype.svm -o model.pbk -c 32 -g 32 --device cuda --log run.jsonl
-  parablock train house.parquet --target price --task svr -c 10 -p 0.05 -o house.pbk
+  parablock train house.parquet --target price --task ridge --save-scaling house.json -o house.pbk
   parablock train heart_scale -v 5 -c 4 -g 0.1 -w1 2 -w-1 1
   zcat covtype.svm.gz | parablock train - -o model.pbk --checkpoint run.checkpoint --resume
 
@@ -60,7 +61,7 @@ def make_parser() -> Parser:
     )  # fmt: skip
     _add_problem(parser.add_argument_group("what to train (one letter: as in svm-train)"))
     _add_run(parser.add_argument_group("how to run"))
-    add_data_options(parser)
+    add_scaling_options(add_data_options(parser))
     add_common(parser)
     return parser
 
@@ -132,6 +133,8 @@ def run(options: argparse.Namespace) -> int:
     data, y = on_every_rank(options.engine, lambda: _read(options))
     tell = (lambda text: None) if options.quiet else say
     tell(f"read {_described(data.X)} in {time.perf_counter() - started:.1f} s")
+    if options.kernel != "precomputed" and wants_scaling(data.X):
+        tell("the features are in different units, and kernels compare distances: try --save-scaling FILE")
     model = make_model(options, y)
     if options.folds is not None:
         for line in cross_validate(model, data.X, y, options.folds, options.seed):
@@ -151,6 +154,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("a table needs --target, the name or number of the column with the labels")
     if options.resume and options.checkpoint is None:
         raise UsageError("--resume needs --checkpoint, the file to go on from")
+    if options.kernel == "precomputed" and (options.save_scaling or options.use_scaling):
+        raise UsageError("a precomputed kernel has no features to scale: leave the scaling out")
     if options.early_stopping and options.kernel == "precomputed":
         raise UsageError("--early-stopping cannot hold out rows of a precomputed kernel")
     if options.folds is not None:
@@ -183,7 +188,7 @@ def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray]:
         shape = f"{data.X.shape[0]} x {data.X.shape[1]}"
         raise DataError(f"{options.data}: a kernel matrix must be square, and this one is {shape}")
     X = stored(data.X, "dense" if given_kernel else options.storage, options.dtype)
-    return Data(X, y, data.names), y
+    return scaled(Data(X, y, data.names), options), y
 
 
 def _described(X: Any) -> str:

@@ -156,7 +156,7 @@ def _parsed(text: bytes, name: str, line: int, layout: _Layout) -> tuple[np.ndar
         content, ord(layout.delimiter), layout.roles(), powers_of_ten(), values, spans
     )
     if status != FINE:
-        raise DataError(f"{name}, line {line + offset}, {_complaint(status, text[position:], column, layout)}")
+        raise DataError(f"{name}, line {line + offset}{_complaint(status, text[position:], column, layout)}")
     for place, start, stop in doubtful:
         values.flat[place] = float(text[start:stop])
     if len(doubtful) and not np.all(np.isfinite(values[:row])):
@@ -182,8 +182,8 @@ def _complaint(status: int, rest: bytes, column: int, layout: _Layout) -> str:
     """What is wrong where the rest of the text begins."""
     if status == COUNT:
         found = "more" if column == layout.n_columns else f"{column}"
-        return f"there are {found} columns instead of the {layout.n_columns} of the first line"
-    where = f"column {column + 1}" + ("" if layout.names is None else f" ({layout.names[column]!r})")
+        return f": there are {found} columns instead of the {layout.n_columns} of the first line"
+    where = f", column {column + 1}" + ("" if layout.names is None else f" ({layout.names[column]!r})")
     cell = rest.split(b"\n", 1)[0].split(layout.delimiter.encode(), 1)[0].strip()
     return {
         CELL: f"{where}: {quoted(cell)} is no finite number; text can be the target, or be dropped",

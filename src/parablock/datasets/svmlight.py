@@ -146,10 +146,15 @@ def write_svmlight(target: Any, X: Any, y: Any, *, zero_based: bool = False) -> 
     <BLANKLINE>
     """
     y = np.asarray(y)
-    if y.shape != (X.shape[0],) or y.dtype.kind not in "biuf":
+    if y.shape != (X.shape[0],):
         raise DataError(
-            f"LIBSVM's text has one number as label of each row; got labels of type {y.dtype} and shape {y.shape} for "
-            f"{X.shape[0]} rows"
+            f"LIBSVM's text has one number as label of each row; got labels of shape {y.shape} for {X.shape[0]} rows"
+        )
+    if y.dtype.kind not in "biuf":
+        some = ", ".join(repr(label) for label in y[:1].tolist())
+        raise DataError(
+            f"LIBSVM's text has one number as label of each row; {some} is none. Number the labels, or write .npz, "
+            "which has room for text"
         )
     if not np.all(np.isfinite(y)):
         raise DataError("LIBSVM's text has finite numbers as labels; some of these are not")

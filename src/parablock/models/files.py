@@ -49,7 +49,9 @@ def replacing(path: AnyPath) -> Iterator[Path]:
     beside = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         beside.open("wb").close()  # says what is wrong with the folder before any work is done
+        mode = beside.stat().st_mode
         yield beside
+        beside.chmod(mode)  # safetensors lets nobody else read its files
         with beside.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, place)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parablock.models import libsvm_file
+from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError
 from parablock.models.libsvm_file import CLASSIFIERS, LibsvmFile
@@ -41,7 +42,7 @@ def to_libsvm(model: Any, path: AnyPath) -> None:
     ...     from_libsvm(path).predict([[0.5], [2.5]])
     array([0, 1])
     """
-    machine = exported(model, "LIBSVM's format")
+    machine = exported(chosen(model), "LIBSVM's format")
     if libsvm_file.kernel_name(machine.kernel) is None:
         raise ModelFileError(
             f"LIBSVM has no {type(machine.kernel).__name__} kernel; it has linear, polynomial, rbf and sigmoid. "

@@ -21,6 +21,7 @@ from parablock.kernels import (
     Precomputed,
     Sigmoid,
 )
+from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError, replacing
 from parablock.models.onnx_graph import Graph
@@ -61,6 +62,7 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
     >>> [output.name for output in to_onnx(model).graph.output]
     ['label', 'scores']
     """
+    model = chosen(model)
     machine = exported(model, "ONNX")
     kernel = type(machine.kernel)
     if kernel not in (Linear, Precomputed, *_KERNELS):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from parablock import estimators
 from parablock.models import container
+from parablock.models.chosen import chosen
 from parablock.models.files import AnyPath, ModelFileError
 from parablock.models.fitted import fitted_from_json, fitted_to_json
 from parablock.models.labels import labels_from_json
@@ -35,8 +36,9 @@ def save(model: Any, path: AnyPath) -> None:
     Parameters
     ----------
     model : KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge or KernelQuantileRegressor
-        Fitted. With a kernel that is a Python function, or with a class or loss of your own, it cannot be saved: a file
-        that is safe to open cannot hold programs.
+        Fitted. Of a search, such as KernelSVCCV or GridSearchCV, its `best_estimator_` is written. With a kernel that
+        is a Python function, or with a class or loss of your own, it cannot be saved: a file that is safe to open
+        cannot hold programs.
     path : str or path
         Where to; the usual ending is .pbk.
 
@@ -56,6 +58,7 @@ def save(model: Any, path: AnyPath) -> None:
     """
     from parablock import __version__
 
+    model = chosen(model)
     name = type(model).__name__
     if _ESTIMATORS.get(name) is not type(model):
         raise ModelFileError(

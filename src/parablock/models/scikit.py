@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import kernel_ridge, svm
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.preprocessing import LabelBinarizer, StandardScaler
+import sklearn  # imports its modules when they are first named
 
 from parablock.estimators import KernelRidge, KernelSVC, KernelSVR
 from parablock.kernels import RBF, Chi2, Cosine, Kernel, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import ModelFileError
 
@@ -59,6 +56,7 @@ def to_sklearn(model: Any) -> Any:
     >>> bool(np.allclose(same.decision_function(X), model.decision_function(X)))
     True
     """
+    model = chosen(model)
     machine = exported(model, "to_sklearn")
     if isinstance(model, KernelSVC) and model.loss == "hinge":
         return _classifier(model, machine)
@@ -78,8 +76,8 @@ def _classifier(model: Any, machine: Exported) -> Any:
         return _svc(model, machine, 0, machine.classes, model.class_weight)
     # The weights of classes have no meaning for one class against the rest.
     ones = [_svc(model, machine, output, np.array([0, 1]), None) for output in range(len(machine.coef))]
-    several = OneVsRestClassifier(_blank(svm.SVC, model, machine))
-    several.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(machine.classes)
+    several = sklearn.multiclass.OneVsRestClassifier(_blank(sklearn.svm.SVC, model, machine))
+    several.label_binarizer_ = sklearn.preprocessing.LabelBinarizer(sparse_output=True).fit(machine.classes)
     several.estimators_ = ones
     _give(several, "classes_", machine.classes)
     return _named(several, model)
@@ -89,7 +87,7 @@ def _svc(model: Any, machine: Exported, output: int, classes: np.ndarray, class_
     coef = machine.coef[output]
     # LIBSVM, inside the SVC, wants those of the first class before the others, and has it as the positive one.
     order = np.concatenate((np.flatnonzero(coef < 0), np.flatnonzero(coef > 0)))
-    made = _fitted(_blank(svm.SVC, model, machine, class_weight=class_weight), machine, classes)
+    made = _fitted(_blank(sklearn.svm.SVC, model, machine, class_weight=class_weight), machine, classes)
     _set(made, model, machine, order, -coef[order], -machine.intercept[[output]])
     made._n_support = np.array([np.sum(coef < 0), np.sum(coef > 0)], dtype=np.int32)
     made.dual_coef_, made.intercept_ = -made._dual_coef_, -made._intercept_
@@ -100,7 +98,7 @@ def _regressor(model: Any, machine: Exported) -> Any:
     made = [_svr(model, machine, output) for output in range(len(machine.coef))]
     if model._single_target:
         return made[0]
-    several = MultiOutputRegressor(_blank(svm.SVR, model, machine, epsilon=model.epsilon))
+    several = sklearn.multioutput.MultiOutputRegressor(_blank(sklearn.svm.SVR, model, machine, epsilon=model.epsilon))
     several.estimators_ = made
     return _named(several, model)
 
@@ -108,7 +106,7 @@ def _regressor(model: Any, machine: Exported) -> Any:
 def _svr(model: Any, machine: Exported, output: int) -> Any:
     coef = machine.coef[output]
     order = np.flatnonzero(coef)
-    made = _fitted(_blank(svm.SVR, model, machine, epsilon=model.epsilon), machine, np.array([0.0, 10.0]))
+    made = _fitted(_blank(sklearn.svm.SVR, model, machine, epsilon=model.epsilon), machine, np.array([0.0, 10.0]))
     _set(made, model, machine, order, coef[order], machine.intercept[[output]])
     made._n_support = np.array([len(order), 0], dtype=np.int32)
     made.dual_coef_, made.intercept_ = made._dual_coef_, made._intercept_.copy()
@@ -166,7 +164,7 @@ def _ridge(model: Any, machine: Exported) -> Any:
             f"scikit-learn's KernelRidge has no {type(machine.kernel).__name__} kernel under a name; it has "
             f"{', '.join(_RIDGE.values())}; {_ELSEWHERE}."
         )
-    made = kernel_ridge.KernelRidge(
+    made = sklearn.kernel_ridge.KernelRidge(
         alpha=1.0 / (2.0 * model.C),
         kernel=_RIDGE[type(machine.kernel)],
         gamma=getattr(machine.kernel, "gamma", None),
@@ -181,9 +179,10 @@ def _ridge(model: Any, machine: Exported) -> Any:
     _named(made, model)
     if not model.fit_intercept:
         return made
-    moved = TransformedTargetRegressor(made, transformer=StandardScaler(with_std=False))
+    centring = sklearn.preprocessing.StandardScaler(with_std=False)
+    moved = sklearn.compose.TransformedTargetRegressor(made, transformer=centring)
     # The mean of targets is what the transformer adds to predictions; here it is the intercept.
-    moved.transformer_ = StandardScaler(with_std=False).fit(machine.intercept[None, :])
+    moved.transformer_ = sklearn.clone(centring).fit(machine.intercept[None, :])
     moved.regressor_, moved._training_dim = made, 1 if model._single_target else 2
     return _named(moved, model)
 

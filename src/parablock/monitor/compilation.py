@@ -22,8 +22,8 @@ class _Announcer(event.Listener):
         if not self.announced and module.split(".")[0] == self.package:
             self.announced = True
             logger.warning(
-                "parablock is compiling for this machine, which takes up to a minute. It happens once: later processes "
-                "load the result from Numba's cache."
+                "Compiling the loops of parablock for this machine takes up to a minute. It happens once: later "
+                "processes load the result from Numba's cache."
             )
 
     def on_end(self, event: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from parablock.devices.base import Device, Samples
@@ -34,6 +33,8 @@ class KMeansPartitioner(Partitioner):
     def blocks(
         self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
     ) -> tuple[list[np.ndarray], Centres | None]:
+        from sklearn.cluster import KMeans  # takes a while
+
         n = len(samples)
         n_blocks = min(n_blocks, n)
         chosen = np.sort(rng.choice(n, size=min(n, SAMPLE), replace=False))

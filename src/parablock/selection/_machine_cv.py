@@ -10,10 +10,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import sklearn  # imports its modules when they are first named
 from sklearn.base import BaseEstimator, _fit_context, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +40,7 @@ class KernelMachineCV(BaseEstimator):
         "Cs": [_COUNT, "array-like"],
         "gammas": [_COUNT, "array-like", StrOptions({"scale", "auto"})],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, list, tuple, set, dict, None],
+        "scoring": [str, callable, list, tuple, set, dict, None],
         "refit": ["boolean", str, callable],
         "return_train_score": ["boolean"],
         **{name: KernelMachine._parameter_constraints[name] for name in _SHARED},
@@ -79,17 +78,21 @@ class KernelMachineCV(BaseEstimator):
         self
         """
         X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # what an earlier fit left, and this one may not set
         machine = self._machine()
         rows, labels, weight = machine._checked(X, y, sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(machine, name):
                 setattr(self, name, getattr(machine, name))
-        splitter = check_cv(self.cv, labels, classifier=is_classifier(self))
+        splitter = sklearn.model_selection.check_cv(self.cv, labels, classifier=is_classifier(self))
         folds = Folds.of(machine, labels, weight, list(splitter.split(rows, labels, groups)))
         if is_classifier(self):
             self.classes_ = machine.classes_
         self.n_splits_ = len(folds.splits)
-        self.scorer_ = check_scoring(machine, self.scoring)
+        self.scorer_ = sklearn.metrics.check_scoring(machine, self.scoring)
+        if isinstance(self.scoring, (list, tuple, set, dict)):
+            self._refuse_to_guess(list(self.scoring))
         self._search(rows, labels, folds, None if sample_weight is None else weight)
         if self.refit is not False:
             started = time.perf_counter()
@@ -100,7 +103,8 @@ class KernelMachineCV(BaseEstimator):
     def _search(self, X: Any, y: np.ndarray, folds: Folds, weight: np.ndarray | None) -> None:
         machine, progress = folds.machine, Progress(int(self.verbose))
         Cs, gammas = c_values(self.Cs), self._gammas(machine, X, weight)
-        candidates = list(ParameterGrid({"C": Cs.tolist(), **({"gamma": gammas} if gammas else {})}))
+        grid = {"C": Cs.tolist(), **({"gamma": gammas} if gammas else {})}
+        candidates = list(sklearn.model_selection.ParameterGrid(grid))
         results, unfinished = Results(candidates, self.n_splits_), []
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         settings = replace(machine._settings(self.partition), verbose=max(0, int(self.verbose) - 1))
@@ -134,7 +138,7 @@ class KernelMachineCV(BaseEstimator):
             results.put(number, split, fit_time=found.seconds / self.n_splits_)
             for part, chosen in zip(parts, (test, train), strict=False):
                 started = time.perf_counter()
-                fitted = folds.fitted(decision[:, chosen])
+                fitted = folds.fitted(decision[:, chosen]).set_params(**results.candidates[number])
                 some = rows_of(folds.machine, X, chosen, train)
                 scores = scores_of(self.scorer_, fitted, some, y[chosen], None if weight is None else weight[chosen])
                 results.put(number, split, **{f"{part}_{name}": value for name, value in scores.items()})
@@ -145,20 +149,24 @@ class KernelMachineCV(BaseEstimator):
         """Set what is said of the best candidate."""
         scores = [name.removeprefix("rank_test_") for name in self.cv_results_ if name.startswith("rank_test_")]
         self.multimetric_ = scores != ["score"]
-        if self.refit is False and self.multimetric_:
-            return
+        if self.multimetric_:
+            self._refuse_to_guess(scores)
+            if self.refit is False:
+                return
         if callable(self.refit):
             self.best_index_ = int(self.refit(self.cv_results_))
         else:
             name = self.refit if self.multimetric_ else "score"
-            if name not in scores:
-                raise ValueError(
-                    f"With several scores ({', '.join(scores)}) refit must be the name of the one to choose by, a "
-                    f"function of cv_results_ that returns the number of the best, or False; got {self.refit!r}."
-                )
             self.best_index_ = int(self.cv_results_[f"rank_test_{name}"].argmin())
             self.best_score_ = float(self.cv_results_[f"mean_test_{name}"][self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
+
+    def _refuse_to_guess(self, scores: Sequence[str]) -> None:
+        if self.refit is not False and self.refit not in scores and not callable(self.refit):
+            raise ValueError(
+                f"With several scores ({', '.join(scores)}) refit must be the name of the one to choose by, a function "
+                f"of cv_results_ that returns the number of the best, or False; got {self.refit!r}."
+            )
 
     def _warn(self, unfinished: Sequence[str], count: int) -> None:
         if unfinished:
@@ -188,4 +196,10 @@ class KernelMachineCV(BaseEstimator):
         """The score of the best model, by `scoring`."""
         best = self._best()
         scores = scores_of(self.scorer_, best, X, y, sample_weight)
-        return scores[self.refit] if self.multimetric_ else scores["score"]
+        name = self.refit if self.multimetric_ else "score"
+        if name not in scores:
+            raise ValueError(
+                f"There are several scores ({', '.join(scores)}) and refit names none of them: call the one that you "
+                "want with best_estimator_."
+            )
+        return scores[name]

@@ -44,9 +44,6 @@ class Results:
         for name, value in values.items():
             self._values.setdefault(name, np.full(self._shape, np.nan))[candidate, split] = value
 
-    def mean(self, candidate: int, name: str) -> float:
-        return float(self._values[name][candidate].mean())
-
     def table(self) -> dict[str, Any]:
         """As GridSearchCV's ``cv_results_``."""
         table: dict[str, Any] = {}

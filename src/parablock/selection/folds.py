@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from parablock.estimators._machine import KernelMachine
+from parablock.kernels import Precomputed, kernel_is
 
 Split = tuple[np.ndarray, np.ndarray]  # rows to train on, and to test on
 
@@ -82,4 +83,4 @@ class Folds:
 
 def rows_of(machine: KernelMachine, X: Any, rows: np.ndarray, train: np.ndarray) -> Any:
     """Some rows as a scorer sees them; of a kernel matrix with the columns of the training rows."""
-    return X[np.ix_(rows, train)] if machine.kernel == "precomputed" else X[rows]
+    return X[np.ix_(rows, train)] if kernel_is(machine.kernel, Precomputed) else X[rows]

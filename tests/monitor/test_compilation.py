@@ -15,6 +15,6 @@ def test_compilation_is_announced_once_and_only_when_it_happens(tmp_path, monkey
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first, second = (subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True) for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
-    assert first.stderr.count("compiling") == 1
+    assert first.stderr.count("Compiling") == 1
     assert "once" in first.stderr
     assert second.stderr == ""

@@ -26,14 +26,15 @@ def make_parser() -> Parser:
     parser = Parser(
         "plan",
         "--rows N --features N [options]",
-        description="Forecast memory, communication and time of a fit.",
+        description="Forecast memory, communication and time of a fit: on servers of 16 cores, on GPUs (H200), or by\n"
+        "--measure on machines like this one.",
         epilog=_EXAMPLES,
     )
     add = parser.add_argument
     add("--rows", type=kinds.whole, required=True, help="of the training data")
     add("--features", type=kinds.whole, required=True, help="of the training data")
     add("--ranks", type=kinds.whole, default=1, help="processes that train together (1)")
-    add("--threads", type=kinds.whole, help="of each rank; by default the machine's cores")
+    add("--threads", type=kinds.whole, help="of each rank (16, those of a server; with --measure this machine's)")
     add("--device", choices=list(DEVICES), default="cpu", help="what each rank computes with (cpu)")
     add("--support", type=_share_or_count, help="support vectors, or their share of the rows as 0.3")
     add("--watched", type=_share_or_count, help="rows that do not rest, likewise; 1.0 for a wide kernel")

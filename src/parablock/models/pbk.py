@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import sklearn  # imports its modules when they are first named
 from sklearn.base import is_classifier
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
@@ -61,11 +62,13 @@ def save(model: Any, path: AnyPath) -> None:
     model = chosen(model)
     name = type(model).__name__
     if _ESTIMATORS.get(name) is not type(model):
-        raise ModelFileError(
-            f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. Estimators and losses of "
-            "your own are programs, which a file that is safe to open cannot hold; parablock.models.to_libsvm and "
-            "to_onnx write what such an estimator predicts with."
+        advice = (
+            "Save its last step, model[-1], and keep the steps before it in another way, such as skops or joblib."
+            if isinstance(model, sklearn.pipeline.Pipeline)
+            else "Estimators and losses of your own are programs, which a file that is safe to open cannot hold; "
+            "parablock.models.to_libsvm and to_onnx write what such an estimator predicts with."
         )
+        raise ModelFileError(f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. {advice}")
     check_is_fitted(model)
     kernel = kernel_to_json(model._make_kernel())
     parameters, arrays = parameters_to_json(model)

@@ -3,8 +3,10 @@
 import copy
 import json
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from safetensors import safe_open
+from safetensors.numpy import save as by_safetensors
 from sklearn.base import clone
 
 import parablock
@@ -29,7 +32,7 @@ from parablock import (
 from parablock.datasets import open_csr, save_csr
 from parablock.engines import MPIEngine
 from parablock.kernels import RBF, Linear
-from parablock.models import ModelFileError, container, describe
+from parablock.models import ModelFileError, container, describe, to_libsvm, to_onnx
 from parablock.partition.base import Centres
 from parablock.partition.simple import RandomPartitioner
 from tests.engines.ranks import needs_mpi, run
@@ -396,15 +399,66 @@ def test_a_file_is_replaced_at_once_or_left_as_it_was(path, monkeypatch):
     model.save(path)
     content = path.read_bytes()
 
-    def full(arrays, place, metadata):
-        place.write_bytes(b"half")
+    def full(arrays, metadata):
+        yield b"half"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(container, "save_file", full)
+    monkeypatch.setattr(container, "_safetensors", full)
     with pytest.raises(OSError, match="No space"):
         make("ridge").save(path)
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_bytes_are_those_that_safetensors_writes():
+    arrays = {
+        f"{name}.{rows}": np.arange(3 * rows).reshape(rows, 3).astype(name)
+        for name in container._TYPES.values()
+        for rows in (0, 1, 5)
+    }
+    arrays["number"] = np.array(0.5)
+    metadata = {"some text": '{"label": "\u00e9\\n"""}'}
+    written = b"".join(bytes(piece) for piece in container._safetensors(arrays, metadata))
+    assert written == by_safetensors(arrays, metadata)
+
+
+def test_a_partition_of_swapped_bytes_is_kept(path):
+    blocks = np.arange(72) // 20
+    fit(KernelSVC(partition=blocks.astype(">i4"), **SETTINGS)).save(path)
+    assert parablock.load(path).partition.tolist() == blocks.tolist()
+
+
+@pytest.mark.parametrize("write", [parablock.save, to_libsvm, to_onnx])
+def test_permissions_are_those_of_any_new_file_or_of_the_old_one(path, write):
+    before = os.umask(0o027)
+    try:
+        write(make("svc"), path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        write(make("svc"), path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("write", [parablock.save, to_libsvm, to_onnx])
+def test_links_are_followed_and_pipes_and_devices_written_to(tmp_path, write):
+    model = make("svc")
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write(model, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    content = (tmp_path / "real").read_bytes()
+    assert len(content) > 100
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        write(model, tmp_path / "pipe")
+        assert reader.stdout.read() == content
+    (tmp_path / "nothing").symlink_to(os.devnull)
+    write(model, tmp_path / "nothing")
+    assert (tmp_path / "nothing").resolve() == Path(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["link", "nothing", "pipe", "real"]
 
 
 def test_a_folder_that_is_not_there_is_an_ordinary_error(tmp_path):

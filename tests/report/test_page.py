@@ -289,6 +289,18 @@ def test_the_file_is_replaced_whole_or_not_at_all(fitted, tmp_path, monkeypatch)
     assert place.read_text() == "old"
 
 
+def test_a_link_is_followed_and_a_device_stays_one(fitted, tmp_path):
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("real.html")
+    write_report(fitted[1], tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    (tmp_path / "nothing").symlink_to("/dev/null")
+    write_report(fitted[1], tmp_path / "nothing")
+    assert (tmp_path / "nothing").is_symlink()
+    assert Path("/dev/null").is_char_device()
+
+
 def test_errors_name_the_file(fitted, tmp_path):
     with pytest.raises(LogError, match=r"Cannot read the log .*none.jsonl"):
         write_report(tmp_path / "none.jsonl", tmp_path / "report.html")

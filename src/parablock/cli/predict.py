@@ -15,7 +15,7 @@ from parablock.cli.data import add_data_options, read
 from parablock.cli.failures import UsageError, say
 from parablock.cli.options import Parser, add_common
 from parablock.datasets import DataError
-from parablock.datasets.streams import replacing
+from parablock.datasets.streams import writing
 
 _EXAMPLES = """\
 examples:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         _write(sys.stdout.buffer, lines)
         sys.stdout.flush()
     else:
-        with replacing(options.output) as file:
+        with writing(options.output) as file:
             _write(file, lines)
     for result in results:
         (say if options.output == "-" else print)(result)

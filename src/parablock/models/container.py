@@ -12,19 +12,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from parablock.models.checked import Fields, Tensors
-from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of, replacing
+from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of
+from parablock.replacing import replacing
 
 FORMAT, VERSION = "parablock model", 1
 _MOST_HEADER = 1 << 24  # far more than a header needs: long things are tensors
 _CHECKSUM = "sha256"
-_TYPES = {"F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "BOOL"}
+# Of tensors, in the order in which they stand in a file: large ones first, so that all are aligned.
+_TYPES = {
+    "U64": "uint64", "I64": "int64", "F64": "float64", "F32": "float32", "U32": "uint32", "I32": "int32",
+    "F16": "float16", "U16": "uint16", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool",
+}  # fmt: skip
 
 
 def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -35,16 +41,33 @@ def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray])
             f"This model has {len(told) / 2**20:.0f} MB of labels and parameters; a model file takes "
             f"{_MOST_HEADER // 2**21} MB. Use shorter labels."
         )
-    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    with replacing(path) as beside:
-        save_file({**arrays, _CHECKSUM: _checksum(told, arrays)}, beside, {FORMAT: told})
+    arrays = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in tensors.items()}
+    with replacing(path) as file:
+        file.writelines(_safetensors({**arrays, _CHECKSUM: _checksum(told, arrays)}, {FORMAT: told}))
+
+
+def _safetensors(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> Iterator[Any]:
+    """The pieces of a safetensors file, for any file that can be written to, and without a copy of the arrays."""
+    names = {np.dtype(name).newbyteorder("<"): code for code, name in _TYPES.items()}
+    order = list(names)
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end, pieces = 0, []
+    for name, array in sorted(arrays.items(), key=lambda item: (order.index(item[1].dtype), item[0])):
+        start, end = end, end + array.nbytes
+        header[name] = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": [start, end]}
+        pieces.append(array.reshape(-1).view(np.uint8).data)
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little")
+    yield text
+    yield from pieces
 
 
 def read(path: AnyPath) -> tuple[Fields, Tensors]:
     """Record and tensors of a whole file."""
     told, types = _header(path)
     record = _record(path, told)
-    unknown = types - _TYPES
+    unknown = types - set(_TYPES)
     if unknown:
         raise _damaged(path, f"it has tensors of type {', '.join(sorted(unknown))}")
     try:
@@ -93,7 +116,7 @@ def _record(path: AnyPath, told: str) -> Fields:
     """What the text says, of our version."""
     try:
         record = Fields(path, "record", json.loads(told))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, "its record of the model makes no sense") from error
     version = record.integer("format_version")
     if version != VERSION:

@@ -23,7 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
-from parablock.models.files import AnyPath, ModelFileError, replacing
+from parablock.models.files import AnyPath, ModelFileError
+from parablock.replacing import replacing
 
 CLASSIFIERS = ("c_svc", "nu_svc")
 _TYPES = (*CLASSIFIERS, "one_class", "epsilon_svr", "nu_svr")
@@ -78,9 +79,9 @@ def write(path: AnyPath, model: LibsvmFile) -> None:
     lines += [_line(key, values) for key, values in model.lists.items()]
     if model.labels:
         lines.append(_line("nr_sv", model.counts))
-    with replacing(path) as beside, open(beside, "w", encoding="ascii", newline="\n") as file:
-        file.write("\n".join([*lines, "SV", ""]))
-        file.writelines(_vector_lines(model))
+    with replacing(path) as file:
+        file.write("\n".join([*lines, "SV", ""]).encode("ascii"))
+        file.writelines(line.encode("ascii") for line in _vector_lines(model))
 
 
 def _line(key: str, values: Any) -> str:

@@ -20,7 +20,7 @@ examples:
   parablock convert model.pbk heart.model          a model for LIBSVM's svm-predict
   parablock convert model.pbk model.onnx           a model for ONNX
   parablock convert covtype.svm.bz2 covtype.npz    data, here from text to a CSR matrix with labels
-  parablock convert flowers.csv flowers.svm --target species
+  parablock convert flowers.csv flowers.npz --target species
   parablock convert covtype.svm X.npy --labels-out y.npy
   parablock convert train.svm train.npz --save-scaling scaling.json
   parablock convert test.svm test.npz --use-scaling scaling.json
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         write_model(load_any(options.data), options.output, format)
         what = "the model"
     else:
-        data = _scaled(read(options, n_features=options.features), options)
+        data = _read(options)
         format = options.to or format_of(options.output)
         write_data(options.output, data, format=format, labels=options.labels_out, zero_based=False)
         what = f"{data.X.shape[0]:,} rows x {data.X.shape[1]:,} features"
@@ -71,12 +71,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _scaled(data: Data, options: argparse.Namespace) -> Data:
-    if options.save_scaling is not None:
-        X = stored(data.X, "auto", None)
-        scaling = Scaling.of(X)
-        scaling.save(options.save_scaling)
-        return replace(data, X=scaling.apply(X, options.data))
+def _read(options: argparse.Namespace) -> Data:
+    """The data, scaled as was asked for."""
     if options.use_scaling is not None:
-        return replace(data, X=Scaling.load(options.use_scaling).apply(data.X, options.data))
-    return data
+        scaling = Scaling.load(options.use_scaling)
+        data = read(options, n_features=options.features, names=scaling.names)
+        return replace(data, X=scaling.apply(data.X, options.data))
+    data = read(options, n_features=options.features)
+    if options.save_scaling is None:
+        return data
+    X = stored(data.X, "auto", None)
+    scaling = Scaling.of(X, data.names)
+    scaling.save(options.save_scaling)
+    return replace(data, X=scaling.apply(X, options.data))

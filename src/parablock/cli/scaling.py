@@ -10,27 +10,29 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.datasets import DataError
-from parablock.datasets.streams import replacing
+from parablock.replacing import replacing
 
 _FORMAT = "parablock scaling 1"
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """``(x - offset) * factor`` of every feature; without an offset zeros stay zeros, and sparse data sparse."""
+    """``(x - offset) * factor`` of every feature; without an offset zeros stay zeros, and sparse data sparse. Where the
+    features had names, these say which is which."""
 
     offset: np.ndarray | None
     factor: np.ndarray
+    names: list[str] | None = None
 
     @classmethod
-    def of(cls, X: Any) -> Scaling:
+    def of(cls, X: Any, names: list[str] | None) -> Scaling:
         """Of dense data to mean 0 and variance 1, of sparse data to a largest absolute value of 1."""
         if sp.issparse(X):
-            return cls(None, _inverse(abs(X).max(axis=0).toarray()[0]))
+            return cls(None, _inverse(abs(X).max(axis=0).toarray()[0]), names)
         mean = X.mean(axis=0, dtype=np.float64)
         spread = X.std(axis=0, dtype=np.float64)
         # A constant feature may seem to vary in its last digits.
-        return cls(mean, _inverse(np.where(spread > 1e-12 * np.abs(mean), spread, 0.0)))
+        return cls(mean, _inverse(np.where(spread > 1e-12 * np.abs(mean), spread, 0.0)), names)
 
     def apply(self, X: Any, name: str) -> Any:
         if X.shape[1] > len(self.factor) or (X.shape[1] < len(self.factor) and not sp.issparse(X)):
@@ -43,8 +45,9 @@ class Scaling:
 
     def save(self, path: str) -> None:
         offset = None if self.offset is None else self.offset.tolist()
+        told = {"format": _FORMAT, "names": self.names, "offset": offset, "factor": self.factor.tolist()}
         with replacing(path) as file:
-            file.write(json.dumps({"format": _FORMAT, "offset": offset, "factor": self.factor.tolist()}).encode())
+            file.write(json.dumps(told).encode())
 
     @classmethod
     def load(cls, path: str) -> Scaling:
@@ -58,9 +61,12 @@ class Scaling:
             factor = np.array(told["factor"], dtype=np.float64)
             if factor.ndim != 1 or (offset is not None and offset.shape != factor.shape):
                 raise ValueError("there must be one number a feature")
-        except (ValueError, KeyError, TypeError) as error:
+            names = told.get("names")
+            if names is not None and not (len(names) == len(factor) and all(isinstance(name, str) for name in names)):
+                raise ValueError("there must be one name a feature, or none at all")
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(f"{path}: this is no file of --save-scaling ({error})") from error
-        return cls(offset, factor)
+        return cls(offset, factor, names)
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:

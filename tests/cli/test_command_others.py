@@ -200,7 +200,10 @@ def test_plan_prints_the_forecast(parablock):
     options = "--rows 1e6 --features 54 --ranks 16 --device cuda --data sharded --memory-limit 64GB --tol 0.05"
     done = parablock("plan", *options.split())
     expected = library.plan(1_000_000, 54, ranks=16, device="cuda", data="sharded", memory_limit="64GB", tol=0.05)
-    assert done.out == f"{expected}\n"
+    assert done.out == f"{expected}\nfor an NVIDIA H200; --measure: for this machine\n"
+    done = parablock("plan", "--rows", "1000", "--features", "10")
+    assert done.out == f"{library.plan(1000, 10)}\nfor a server of 16 cores; --measure: for this machine\n"
+    assert library.plan(1000, 10).threads == 16
 
 
 @pytest.mark.parametrize(("support", "expected"), [("0.25", 25_000), ("1.0", 100_000), ("3000", 3000), ("1", 1)])
@@ -215,6 +218,7 @@ def test_plan_for_this_machine(parablock):
     done = parablock("plan", "--rows", "20_000", "--features", "20", "--measure")
     assert done.status == 0
     assert "rows x features    20,000 x 20" in done.out
+    assert done.out.endswith("\nfor this machine\n")
 
 
 def test_a_report_of_a_log(parablock, files):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.metaestimators import _safe_split
 
 from parablock.datasets import DataError
 
@@ -16,7 +19,9 @@ def cross_validate(model: Any, X: Any, y: np.ndarray, folds: int, seed: int) -> 
     if folds > len(y):
         raise DataError(f"{folds} folds were asked for; there are {len(y)} rows")
     kind = StratifiedKFold if is_classifier(model) else KFold
-    predicted = cross_val_predict(model, X, y, cv=kind(folds, shuffle=True, random_state=seed))
+    predicted = np.empty(len(y), dtype=y.dtype if is_classifier(model) else np.float64)
+    for train, test in kind(folds, shuffle=True, random_state=seed).split(X, y):
+        predicted[test] = _predicted(clone(model), X, y, train, test)
     if is_classifier(model):
         return [f"Cross Validation Accuracy = {100 * np.mean(predicted == y):g}%"]
     correlation = np.corrcoef(predicted, y)[0, 1] ** 2
@@ -24,3 +29,17 @@ def cross_validate(model: Any, X: Any, y: np.ndarray, folds: int, seed: int) -> 
         f"Cross Validation Mean squared error = {np.mean((predicted - y) ** 2):g}",
         f"Cross Validation Squared correlation coefficient = {correlation:g}",
     ]
+
+
+def _predicted(model: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """For the rows of a fold, by a model of the others. An interrupted fit, of which scikit-learn knows nothing, ends
+    all folds."""
+    X_train, y_train = _safe_split(model, X, y, train)
+    X_test, _ = _safe_split(model, X, y, test, train)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Interrupted", ConvergenceWarning)
+        model.fit(X_train, y_train)
+    if model.stop_reason_ == "interrupted":
+        raise KeyboardInterrupt
+    predicted: np.ndarray = model.predict(X_test)
+    return predicted

@@ -14,7 +14,7 @@ from parablock.cli import options as kinds
 from parablock.cli.cross_validation import cross_validate
 from parablock.cli.data import add_data_options, labelled, read, stored
 from parablock.cli.failures import INTERRUPTED, UsageError, say
-from parablock.cli.fitting import fit
+from parablock.cli.fitting import fit, is_untrained
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
 from parablock.cli.ranks import is_first, on_every_rank
@@ -138,9 +138,10 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         return 0
     fit(model, data, options, tell)
-    if is_first(options.engine):
+    if is_first(options.engine) and not is_untrained(model):
         write_trained(model, options.output, model_format(options.output, otherwise="pbk"))
-        tell(f"wrote {options.output} ({size(Path(options.output).stat().st_size)})")
+        written = Path(options.output)
+        tell(f"wrote {written} ({size(written.stat().st_size)})" if written.is_file() else f"wrote to {written}")
     return INTERRUPTED if model.stop_reason_ == "interrupted" else 0
 
 

@@ -72,8 +72,9 @@ def kernel_name(kernel: Kernel) -> str | None:
 
 def write(path: AnyPath, model: LibsvmFile) -> None:
     name = _NAMES[type(model.kernel)]
-    if getattr(model.kernel, "degree", 0) > MOST_DEGREE:
-        raise ModelFileError(f"A model file takes degrees up to {MOST_DEGREE}; this kernel has {model.kernel.degree}.")
+    degree = getattr(model.kernel, "degree", 0)
+    if degree > MOST_DEGREE:
+        raise ModelFileError(f"A model file takes degrees up to {MOST_DEGREE}; this kernel has degree={degree}.")
     lines = [f"svm_type {model.svm_type}", f"kernel_type {name}"]
     lines += [f"{part} {getattr(model.kernel, part)!r}" for part in _PARTS[name]]
     lines += [f"nr_class {max(2, len(model.labels))}", f"total_sv {model.vectors.shape[0]}", _line("rho", model.rho)]

@@ -178,5 +178,8 @@ def _text(value: Any, escaped: bool = True) -> str:
     elif isinstance(value, str):
         words = value
     else:
-        words = json.dumps(value, ensure_ascii=False)
+        try:
+            words = json.dumps(value, ensure_ascii=False)
+        except RecursionError:
+            words = "…"
     return escape(words, quote=True) if escaped else words

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 import parablock
 from parablock.callbacks import EarlyStopping, JSONLog, LogError, ValidationScore, read_log
+from parablock.callbacks.log_file import number_or_none
 from parablock.callbacks.surroundings import plain
 from parablock.monitor import relative_gap
 from tests.callbacks.small_fits import Recorder, fit_quietly, machine, moons
@@ -283,6 +284,28 @@ def test_a_cut_off_line_is_left_out_and_the_next_run_begins_on_a_new_one(written
     assert (len(read_log(written, run=0).history), read_log(written).count) == (count - 1, 2)
 
 
+@pytest.mark.parametrize("length", [30, 200])
+def test_half_a_first_line_is_left_out_once_a_run_was_added(written, length):
+    written.write_bytes(written.read_bytes()[:length])
+    with pytest.raises(LogError, match=r"Line 1 .*: it is not JSON"):
+        read_log(written)
+    machine().set_callbacks(JSONLog(written)).fit(X, y)
+    log = read_log(written)
+    assert (log.end["reason"], log.count) == ("converged", 1)
+
+
+def test_half_a_letter_in_a_setting_is_kept(path):
+    """As of a file whose name is not UTF-8."""
+    machine(checkpoint=os.fsdecode(bytes(path.parent / "run") + b"\xff")).set_callbacks(JSONLog(path)).fit(X, y)
+    assert read_log(path).start["settings"]["checkpoint"].endswith("run\udcff")
+    path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, math.nan, "1", True, None])
+def test_what_is_no_finite_number_is_none(value):
+    assert number_or_none(value) is None
+
+
 def test_every_beginning_of_a_log_is_read_or_refused_in_words(written):
     content = written.read_bytes()
     start = content.index(b"\n")
@@ -293,6 +316,10 @@ def test_every_beginning_of_a_log_is_read_or_refused_in_words(written):
         else:
             with pytest.raises(LogError):
                 read_log(written)
+
+
+def with_values(line, **values):
+    return json.dumps({**json.loads(line), **values})
 
 
 def changed(path, number, change):
@@ -313,6 +340,16 @@ def changed(path, number, change):
             r"Line 4 .*: it lacks or misspells .* \('violation'\)",
         ),
         (4, lambda line: line.replace('"seconds": ', '"seconds": "soon", "s": '), "Line 4 .*seconds is 'soon'"),
+        (4, lambda line: with_values(line, iteration=10**400), "Line 4 .*: it lacks or misspells a value"),
+        (4, lambda line: with_values(line, objective=10**400), "Line 4 .*: it lacks or misspells a value"),
+        (4, lambda line: with_values(line, iteration=math.inf), "Line 4 .*: it lacks or misspells a value"),
+        (4, lambda line: with_values(line, iteration=-1), "Line 4 .*: .*iteration is -1"),
+        (4, lambda line: line.replace('"kind"', f'"deep": {"[" * 100_000}, "kind"'), "Line 4 .*: it is not JSON"),
+        (
+            4,
+            lambda line: line.replace('"iteration": ', f'"more": {"1" * 5000}, "iteration": '),
+            "Line 4 .*: it is not J",
+        ),
         (4, lambda line: line.replace('"run": "', '"run": "x'), "Line 4 .*: it lacks or misspells"),
         (1, lambda line: line.replace('"format": 1', '"format": 2'), "has log format 2; this parablock reads format 1"),
         (1, lambda line: line.replace('"settings": ', '"settings": 3, "s": '), "Line 1 .* misspells a value .settings"),

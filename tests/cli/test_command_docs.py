@@ -56,3 +56,14 @@ def test_python_code_runs(capsys):
     for code in re.findall(r"^```python\n(.*?)^```$", DOCUMENT, flags=re.DOTALL | re.MULTILINE):
         exec(compile(code, "docs/command-line.md", "exec"), {})
     assert capsys.readouterr().out == "(2, 2) ['iris' 'rose'] ['length', 'width']\n"
+
+
+def test_commands_about_flowers_do_what_they_say(parablock):
+    rows = "".join(f"{place % 7},{place % 5},{'iris' if place % 2 else 'rose'}\n" for place in range(40))
+    Path("flowers.csv").write_text("length,width,species\n" + rows)
+    texts = [code_blocks(DOCUMENT), *(import_module(f"parablock.cli.{name}").make_parser().epilog for name in COMMANDS)]
+    shown = [arguments for text in texts for arguments in shown_commands(text or "") if "flowers.csv" in arguments]
+    assert {arguments[0] for arguments in shown} == {"train", "convert"}
+    for arguments in shown:
+        done = parablock(*arguments)
+        assert done.status == 0, (arguments, done.err)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
@@ -149,6 +150,29 @@ def test_sparse_features_are_scaled_and_stay_sparse(parablock):
     assert sp.load_npz("scaled.npz").toarray() == pytest.approx(MaxAbsScaler().fit_transform(X).toarray())
 
 
+def test_the_recipe_for_scaling_finds_columns_by_their_names(parablock, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)) * [1, 100, 10_000], columns=["long", "wide", "deep"])
+    table["price"] = 3 * table["long"] + table["wide"] / 100
+    table[:40].to_csv("train.csv", index=False)
+    table[40:].to_csv("test.csv", index=False)
+    table.loc[40:, ["deep", "price", "long", "wide"]].to_csv("other.csv", index=False)
+    table.loc[40:, ["wide", "deep", "long"]].to_csv("index.csv")
+    assert parablock("convert", "train.csv", "train.npz", "--target", "price", "--save-scaling", "s.json").status == 0
+    assert parablock("train", "train.npz", "--task", "svr", "-o", "model.pbk").status == 0
+    assert library.load("model.pbk").feature_names_in_.tolist() == ["long", "wide", "deep"]
+    predicted = []
+    for name, options in (("test", ["--target", "price"]), ("other", ["--target", "price"]), ("index", [])):
+        done = parablock("convert", f"{name}.csv", "t.npz", "--use-scaling", "s.json", *options)
+        assert done.status == 0, done.err
+        predicted.append(parablock("predict", "model.pbk", "t.npz", "-q").out)
+    assert predicted[0] == predicted[1] == predicted[2]
+    # Not scaled, and in another order: the model finds its columns too.
+    parablock("convert", "other.csv", "raw.npz", "--target", "price")
+    other = parablock("predict", "model.pbk", "raw.npz", "-q").out
+    assert other == parablock("predict", "model.pbk", "test.csv", "--target", "price", "-q").out
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -156,6 +180,8 @@ def test_sparse_features_are_scaled_and_stay_sparse(parablock):
         ("[", "this is no file of --save-scaling"),
         ('{"format": "parablock scaling 2"}', "it says 'parablock scaling 2'"),
         ('{"format": "parablock scaling 1", "offset": [1], "factor": [1, 2]}', "one number a feature"),
+        ('{"format": "parablock scaling 1", "offset": null, "factor": [1], "names": [1]}', "one name a feature"),
+        (f'{{"format": "parablock scaling 1", "offset": null, "factor": [1{"0" * 400}]}}', "no file of --save-scaling"),
         ('{"format": "parablock scaling 1", "offset": null, "factor": [1, 2]}', "54 features, and the scaling is of 2"),
     ],
 )
@@ -174,7 +200,10 @@ def test_plan_prints_the_forecast(parablock):
     options = "--rows 1e6 --features 54 --ranks 16 --device cuda --data sharded --memory-limit 64GB --tol 0.05"
     done = parablock("plan", *options.split())
     expected = library.plan(1_000_000, 54, ranks=16, device="cuda", data="sharded", memory_limit="64GB", tol=0.05)
-    assert done.out == f"{expected}\n"
+    assert done.out == f"{expected}\nfor an NVIDIA H200; --measure: for this machine\n"
+    done = parablock("plan", "--rows", "1000", "--features", "10")
+    assert done.out == f"{library.plan(1000, 10)}\nfor a server of 16 cores; --measure: for this machine\n"
+    assert library.plan(1000, 10).threads == 16
 
 
 @pytest.mark.parametrize(("support", "expected"), [("0.25", 25_000), ("1.0", 100_000), ("3000", 3000), ("1", 1)])
@@ -189,6 +218,7 @@ def test_plan_for_this_machine(parablock):
     done = parablock("plan", "--rows", "20_000", "--features", "20", "--measure")
     assert done.status == 0
     assert "rows x features    20,000 x 20" in done.out
+    assert done.out.endswith("\nfor this machine\n")
 
 
 def test_a_report_of_a_log(parablock, files):

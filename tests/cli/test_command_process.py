@@ -2,15 +2,20 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import parablock as library
+from parablock import cli
+from parablock.solver.pbm import _Run
 from tests.cli.processes import command, environment
 from tests.engines.ranks import MPIEXEC, needs_mpi
 
@@ -75,6 +80,82 @@ def test_ctrl_c_writes_the_model_and_says_so(tmp_path, hard):
     model = library.load(tmp_path / "model.pbk")
     assert model.n_iter_ >= 3
     assert model.predict(np.zeros((2, 5))).shape == (2,)
+
+
+@pytest.fixture
+def ctrl_c(monkeypatch):
+    """Interrupts the first iteration of a fit, after others that are left alone."""
+
+    def interrupt(in_fit):
+        descend, alone = _Run.descend, iter(range(in_fit))
+
+        def interrupted(run):
+            if next(alone, None) is None:
+                raise KeyboardInterrupt
+            descend(run)
+
+        monkeypatch.setattr(_Run, "descend", interrupted)
+
+    return interrupt
+
+
+@pytest.mark.parametrize("more", [[], ["--early-stopping"]])
+def test_ctrl_c_before_there_is_a_model_leaves_the_old_one(parablock, ctrl_c, files, model_file, more):
+    shutil.copy(model_file, "model.pbk")
+    before = Path("model.pbk").read_bytes()
+    ctrl_c(in_fit=0)
+    done = parablock("train", files.train, "-o", "model.pbk", "-c", "2", *more)
+    assert done.status == 130
+    assert "interrupted after 0 iterations" in done.err
+    assert "there is no model to write, and the file is left as it was" in done.err
+    assert "usable" not in done.err
+    assert "trained" not in done.err
+    assert Path("model.pbk").read_bytes() == before
+    assert os.listdir() == ["model.pbk"]
+
+
+def test_an_interrupted_fit_without_an_iteration_is_not_called_usable(ctrl_c, covtype):
+    ctrl_c(in_fit=0)
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted after 0 outer iterations.*The model is not trained; fit"):
+        library.KernelSVC().fit(covtype.X, covtype.y)
+
+
+def test_ctrl_c_ends_cross_validation(parablock, ctrl_c, files):
+    ctrl_c(in_fit=2)
+    done = parablock("train", files.train, "-v", "5", "-q")
+    assert (done.status, done.out, done.err) == (130, "", "parablock: interrupted; no unfinished file is left\n")
+
+
+def test_ctrl_c_ends_the_process_that_cross_validates(tmp_path, hard):
+    process = started(tmp_path, "train", *hard, "-v", "5", "--verbose")
+    after_iteration(process, 2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "parablock: interrupted; no unfinished file is left"
+
+
+def test_a_model_can_be_written_to_a_pipe(tmp_path, files):
+    os.mkfifo(tmp_path / "pipe")
+    process = started(tmp_path, "train", files.train, "-o", "pipe")
+    content = (tmp_path / "pipe").read_bytes()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert err.splitlines()[-1] == "wrote to pipe"
+    (tmp_path / "model.pbk").write_bytes(content)
+    assert library.load(tmp_path / "model.pbk").stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ranks"),
+    [(["--engine", "mpi"], True), (["--engine=mpi"], True), (["mpi", "-o", "mpi"], False), (["-o", "mpi"], False)],
+)
+def test_whether_mpi_looks_after_signals(monkeypatch, arguments, ranks):
+    seen = []
+    monkeypatch.setattr(cli, "muted_unless_first", lambda given: nullcontext())
+    monkeypatch.setattr(cli, "guarded", lambda work, show_traceback, ranks: seen.append(ranks) or 0)
+    assert cli.main(["train", "data.svm", *arguments]) == 0
+    assert seen == [ranks]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -60,6 +60,27 @@ def test_a_kernel_matrix_has_no_features(parablock):
 @pytest.mark.parametrize(("given", "expected"), [("float32", "float32"), ("float64", "float64"), ("int64", "float64")])
 def test_scaling_keeps_the_precision(given, expected):
     X = np.arange(12, dtype=given).reshape(4, 3)
-    scaled = Scaling.of(X).apply(X, "X")
+    scaled = Scaling.of(X, None).apply(X, "X")
     assert scaled.dtype == expected
     assert scaled == pytest.approx(StandardScaler().fit_transform(X.astype(float)), rel=1e-6)
+
+
+def test_columns_are_found_by_the_names_that_the_scaling_knows(parablock, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) * [1.0, 100.0] + [0.0, 500.0]
+    kind = np.where(X[:, 0] > 0, "tall", "low")
+    for name, order in (("train", ("height", "weight")), ("test", ("weight", "height"))):
+        lines = [",".join((*order, "kind"))]
+        values = dict(zip(("height", "weight"), X.T, strict=True))
+        lines += [f"{values[order[0]][i]},{values[order[1]][i]},{kind[i]}" for i in range(60)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    scaling = ("--save-scaling", "scaling.json")
+    assert parablock("train", "train.csv", "--target", "kind", "-o", "a.pbk", "-c", "100", *scaling).status == 0
+    assert (
+        parablock("convert", "train.csv", "train.npz", "--target", "kind", "--use-scaling", "scaling.json").status == 0
+    )
+    assert parablock("train", "train.npz", "-o", "b.pbk", "-c", "100").status == 0
+    for model in ("a.pbk", "b.pbk"):
+        done = parablock("predict", model, "test.csv", "--target", "kind", "--use-scaling", "scaling.json", "-o", "out")
+        assert done.status == 0
+        assert np.mean(np.loadtxt(tmp_path / "out", dtype=str) == kind) > 0.95

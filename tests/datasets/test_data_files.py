@@ -1,7 +1,9 @@
 """Data files of all kinds through one function, and back."""
 
 import io
+import os
 import re
+import stat
 import sys
 
 import numpy as np
@@ -10,7 +12,6 @@ import scipy.sparse as sp
 
 from parablock.datasets import Data, DataError, load_covtype_sample, read_data, save_csr, write_data
 from parablock.datasets.reading import format_of
-from parablock.datasets.streams import replacing
 
 
 @pytest.fixture(scope="module")
@@ -177,12 +178,50 @@ def test_what_cannot_be_written(name, data, complaint, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_names_are_kept_in_npz_files(tmp_path, kind):
+    X = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 0.0]])
+    write_data(tmp_path / "a.npz", Data(kind(X), np.array([0, 1]), ["long", "wide", "é"]))
+    data = read_data(tmp_path / "a.npz")
+    assert (data.names, data.y.tolist()) == (["long", "wide", "é"], [0, 1])
+    data = read_data(tmp_path / "a.npz", features=["wide", "long"])
+    assert (data.names, sp.csr_matrix(data.X).toarray().tolist()) == (["wide", "long"], [[2, 1], [4, 3]])
+    with pytest.raises(DataError, match="there is no column 'deep'; its columns are 'long', 'wide', 'é'"):
+        read_data(tmp_path / "a.npz", features=["wide", "deep"])
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], [1, 2]])
+def test_names_that_do_not_fit(tmp_path, names):
+    np.savez(tmp_path / "a.npz", X=np.eye(2), feature_names=names)
+    with pytest.raises(DataError, match="not text for 2 features"):
+        read_data(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("kind", ["datetime64[D]", "S1", "complex128", "longdouble"])
+def test_labels_are_numbers_or_text(tmp_path, kind):
+    y = np.array([1, 2]).astype(kind)
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=y)
+    np.save(tmp_path / "X.npy", np.eye(2))
+    np.save(tmp_path / "y.npy", y)
+    for options in ({"source": tmp_path / "a.npz"}, {"source": tmp_path / "X.npy", "labels": tmp_path / "y.npy"}):
+        with pytest.raises(DataError, match=r"labels must be numbers or text; these are .*y\.astype\(str\)"):
+            read_data(**options)
+
+
 def test_links_are_followed_and_devices_written_to(tmp_path):
+    data = Data(np.eye(3), np.array([1, 2, 3]))
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
-    with replacing(tmp_path / "link") as file:
-        file.write(b"new")
-    assert (tmp_path / "real").read_text() == "new"
+    write_data(tmp_path / "link", data)
+    assert (tmp_path / "real").read_text() == "1 1:1.0\n2 2:1.0\n3 3:1.0\n"
     assert (tmp_path / "link").is_symlink()
-    with replacing("/dev/null") as file:
-        file.write(b"gone")
+    write_data("/dev/null", data)
+    assert not os.path.isfile("/dev/null")
+
+
+def test_the_permissions_of_a_file_are_kept(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("old")
+    path.chmod(0o604)
+    write_data(path, Data(np.eye(3), np.array([1, 2, 3])))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604

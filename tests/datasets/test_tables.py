@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import re
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -73,6 +75,18 @@ def test_the_target_by_name_or_number(target, y):
     assert data.names == ["length", "width", "place"]
 
 
+def test_the_first_line_is_what_it_is_said_to_be():
+    text = "0,1,2\n3,4,5\n"
+    assert read(text, target="2", header=True).y.tolist() == [5]
+    assert read(text, target="2", header=False).y.tolist() == [1, 4]
+    assert read(text, target=2).y.tolist() == [1, 4]  # no text, and so no name
+
+
+def test_names_that_are_numbers_are_found_in_any_order():
+    data = read("1,2,0\n0.3,7,0.5\n0.9,8,0.1\n", features=["0", "1"])
+    assert data.X.tolist() == [[0.5, 0.3], [0.1, 0.9]]
+
+
 def test_columns_to_leave_out_and_to_take():
     data = read(FLOWERS, target="place", drop=["kind", 2])
     assert data.X.tolist() == [[5.1], [6]]
@@ -100,6 +114,13 @@ def test_columns_that_are_left_out_may_hold_anything():
         ("\ufeffa,b\n1,2\n", {}, ["a", "b"]),
         ("\n\na,b\n\n1,2\n\n", {}, ["a", "b"]),
         ('"a, or b",c\n1,2\n', {}, ["a, or b", "c"]),
+        ("1,0.5,0.3\n-1,0.1,0.9\n", {"target": "1"}, None),  # a number that is asked for is no name for being there
+        ("3,3.5,0\n4,3.0,1\n6,3,0\n", {"target": "3"}, None),
+        ("5,5,3\n1,2,3\n", {"target": "3"}, None),  # names are different
+        ("x,3.5,2\ny,3.0,1\n", {"target": "3", "drop": ["1"]}, None),
+        ("id,2019,2020\n1,2,3\n", {"target": "2020"}, ["id", "2019"]),
+        ("1,0\n0.3,0.5\n", {"features": ["1", "0"]}, ["1", "0"]),
+        (",a,b\n0,5.1,3.5\n", {"features": ["a", "b"]}, ["a", "b"]),  # as pandas writes a table with its index
     ],
 )
 def test_whether_there_is_a_header(text, options, names):
@@ -113,6 +134,10 @@ def test_whether_there_is_a_header(text, options, names):
     ("cells", "y"),
     [
         ("1 2", [1, 2]), ("1.0 2", [1, 2]), ("0.5 2", [0.5, 2]), ("a 2", ["a", "2"]), ("1_0 10", ["1_0", "10"]),
+        ("007 7", ["007", "7"]), ("007 8", [7, 8]), ("1.0 1", [1, 1]), ("-0 0", [0, 0]), ("+1 -1", [1, -1]),
+        ("9007199254740993 9007199254740992", [2**53 + 1, 2**53]),
+        ("9007199254740993 9007199254740992 0.5", ["9007199254740993", "9007199254740992", "0.5"]),
+        ("18446744073709551616 18446744073709551617", ["18446744073709551616", "18446744073709551617"]),
         ("é ß", ["é", "ß"]), ('"say" "yes"', ["say", "yes"]), ('"say ""hi""" no', ['say "hi"', "no"]),
     ],
 )  # fmt: skip
@@ -149,6 +174,10 @@ def test_targets_are_numbers_where_all_are(cells, y):
         ("a,b\n1,2\n", {"features": ["b", "c"]}, "there is no column 'c'; its columns are 'a', 'b'"),
         ("a\n1\n", {"target": "a"}, "no column is left for the features"),
         ("1,nan\n", {"target": 2}, "the target of row 1 is nan, which is no finite number"),
+        ("0,1,2\n3,4,5\n", {"target": "2"}, "2 can be a column's number, or its name if the first line is a header"),
+        ("1,,0.3\n1,2,3\n", {"target": "1"}, "line 1, column 2: the cell is empty"),
+        ("a,b\r1,2\r", {}, "line 1: its lines end with CR alone; save it with LF or CRLF"),
+        (f"{'a' * 200_000},b\n1,2\n", {}, "line 1: field larger than field limit"),
         ("", {}, "there is no row in it"),
         ("a,b\n", {}, "there is no row in it"),
         (b"a,\xff\n1,2\n", {}, "it is no UTF-8 text"),
@@ -221,6 +250,33 @@ def test_small_types_stay_small_and_categories_are_text(parquet):
 def test_what_a_parquet_file_must_not_hold(parquet, columns, complaint):
     with pytest.raises(DataError, match=complaint):
         read_parquet(parquet(**columns))
+
+
+@pytest.mark.parametrize(
+    ("values", "y"),
+    [
+        (["007", "7"], ["007", "7"]),
+        (["1", "2"], ["1", "2"]),
+        ([2**53 + 1, 2**53], [2**53 + 1, 2**53]),
+        (np.array([2**63 + 1, 2**63], np.uint64), [2**63 + 1, 2**63]),
+        ([1.0, 2.0], [1, 2]),
+        ([0.5, 2.0], [0.5, 2.0]),
+        ([True, False], [1, 0]),
+        ([Decimal("7.00"), Decimal("8.00")], [7, 8]),
+        ([b"a", b"b"], ["a", "b"]),
+        (pd.Categorical([2**53 + 1, 2**53]), [2**53 + 1, 2**53]),
+    ],
+)
+def test_a_target_keeps_its_type(parquet, values, y):
+    found = read_parquet(parquet(a=[1.0, 2.0], y=values), target="y").y
+    assert found.tolist() == y
+    assert [type(label) for label in found.tolist()] == [type(label) for label in y]
+
+
+@pytest.mark.parametrize("values", [[date(2026, 1, 1)] * 2, pd.to_datetime(["2026-01-01"] * 2), [[1], [2]]])
+def test_a_target_that_is_neither_number_nor_text(parquet, values):
+    with pytest.raises(DataError, match=r"the column 'y' holds .*; a target is numbers, truth values or text"):
+        read_parquet(parquet(a=[1.0, 2.0], y=values), target="y")
 
 
 def test_a_target_without_a_value(parquet):

@@ -218,12 +218,20 @@ def test_rbf_like_kernels_of_equal_and_of_distant_rows(device, name):
     assert np.all(values[:3, 6:] >= 0)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 5])
+@pytest.mark.parametrize("degree", [1, 2, 3, 5, 8, 13])
 def test_polynomial_kernel_of_other_degrees(device, degree):
     kernel, X = make_kernel("poly", 0.2, -0.4, degree), rows_of("poly")
     samples = device.samples(X, kernel)
     expected = pairwise.polynomial_kernel(X, X, degree, 0.2, -0.4)
     assert_values_agree(device.gram(kernel, samples, samples), expected, np.float64)
+
+
+def test_a_very_large_degree_takes_no_time():
+    values = np.array([1.0 + 1e-12, 0.5, -1.0, 0.0])
+    power = make_kernel("poly", 1.0, 0.0, 2**40 + 1).diagonal(values)
+    assert power == pytest.approx(values ** float(2**40 + 1), rel=1e-3)
+    assert values.tolist() == [1.0 + 1e-12, 0.5, -1.0, 0.0]
+    assert make_kernel("poly", 1.0, 0.0, 0).diagonal(values).tolist() == [1.0] * 4
 
 
 # ------------------------------------------------------------------------------- values that the user brings

@@ -192,6 +192,14 @@ def put(record, keys, value):
         (["kernel", "gamma"], 2.0, "not that of its parameters"),
         (["kernel", "gamma"], -1.0, "not positive"),
         (["kernel", "degree"], 3, "RBF has the parameters"),
+        (["kernel", "degree"], 1001, "no whole number from 0 to 1000"),
+        (["kernel"], {"name": "Polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 10**9}, "from 0 to 1000"),
+        (["kernel"], {"name": "Polynomial", "gamma": 1.0, "coef0": 10**400, "degree": 3}, "no finite number"),
+        (["parameters", "coef0"], 10**400, "its parameter 'coef0' is too large"),
+        (["parameters", "class_weight"], {"weights": [[0, 10**400]]}, "no pairs of a label and a number"),
+        (["parameters", "n_jobs"], 0, "parameters make no sense .*n_jobs"),
+        (["parameters", "memory_limit"], "garbage", "parameters make no sense .*memory_limit must be"),
+        (["parameters", "memory_limit"], -1, "parameters make no sense"),
         (["parameters", "kernel"], "wavelet", "parameters make no sense"),
         (["parameters", "C"], -1, "parameters make no sense"),
         (["parameters", "C"], "1", "parameters make no sense"),
@@ -225,6 +233,18 @@ def test_a_record_that_is_changed_on_purpose_is_refused(victims, folder, keys, v
     refused(forged(folder, record, tensors), match)
 
 
+def test_a_number_of_very_many_digits_is_refused(victims, folder):
+    """More than Python turns into a number."""
+    record, tensors = copy.deepcopy(victims["three classes"])
+    path, arrays = folder / "digits.pbk", {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    told = json.dumps({**record, "format_version": 1}).replace('"outputs": 3', f'"outputs": {"3" * 5000}')
+    assert "3" * 5000 in told
+    save_file({**arrays, "sha256": container._checksum(told, arrays)}, path, {container.FORMAT: told})
+    refused(path, "its record of the model makes no sense")
+    with pytest.raises(ModelFileError, match="its record of the model makes no sense"):
+        describe(path)
+
+
 def leaves(value, path=()):
     """Where something stands in a record."""
     yield path
@@ -233,7 +253,25 @@ def leaves(value, path=()):
             yield from leaves(inner, (*path, key))
 
 
-NONSENSE = [None, True, -1, 0, 10**6, 2**70, 0.5, float("nan"), float("inf"), "", "rbf", "cuda", [], [[]], {}, {"": 0}]
+NONSENSE = [
+    None,
+    True,
+    -1,
+    0,
+    10**6,
+    2**70,
+    10**400,
+    0.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "rbf",
+    "cuda",
+    [],
+    [[]],
+    {},
+    {"": 0},
+]
 
 
 @pytest.mark.parametrize("name", [*VICTIMS, "precomputed"])

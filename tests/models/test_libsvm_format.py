@@ -14,6 +14,7 @@ from libsvm.svmutil import svm_load_model, svm_predict, svm_save_model, svm_trai
 from sklearn.base import clone
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
+import parablock
 from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
 from parablock.losses import Hinge
 from parablock.models import ModelFileError, describe, from_libsvm, load_any, to_libsvm
@@ -414,6 +415,12 @@ def test_the_example_is_good(path):
         ("gamma 0.5", "gamma 0.5 0.5", 3, "one number"),
         ("gamma 0.5\n", "", 8, "no gamma, which the rbf kernel has"),
         ("gamma 0.5", "degree 2", 9, "no gamma"),
+        ("kernel_type rbf", "kernel_type polynomial\ncoef0 0\ndegree 1000000000", 11, "degree is not from 0 to 1000"),
+        ("kernel_type rbf", "kernel_type polynomial\ncoef0 0\ndegree -1", 11, "degree is not from 0 to 1000"),
+        ("nr_class 3", f"nr_class 3{'0' * 400}", 4, "more than 64 bits"),
+        ("nr_class 3", f"nr_class 3{'0' * 5000}", 4, "type int"),
+        ("label 5 -1 2", "label 5 -1 18446744073709551616", 7, "more than 64 bits"),
+        ("1 0.5 1:0.25 3:1", f"1 0.5 1:0.25 3{'0' * 30}:1", 10, "more than 64 bits"),
         ("nr_class 3\n", "", 8, "no nr_class"),
         ("nr_class 3", "nr_class 3.5", 4, "type int"),
         ("nr_class 3", "nr_class 1", 9, "two classes"),
@@ -451,6 +458,24 @@ def test_malformed_files_are_refused_with_the_line(old, new, line, match, path):
     with pytest.raises(ModelFileError, match=match) as caught:
         from_libsvm(path)
     assert f"machine.model', line {line}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf\ngamma 0.1"])
+def test_a_feature_with_an_enormous_number_costs_nothing(kernel, path):
+    vectors = "1 1:0.5 7:1 2147483000:1\n-1 2:3 2147483001:2\n0.5 3:1\n"
+    head = f"svm_type epsilon_svr\nkernel_type {kernel}\nnr_class 2\ntotal_sv 3\nrho -3\nSV\n"
+    path.write_text(head + vectors)
+    for X in (NEW[:, :3], sp.csr_matrix(NEW[:, :3])):
+        expected = predicted_by_libsvm(path, NEW[:, :3])[0]
+        assert from_libsvm(path).predict(X) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_degree_that_no_file_takes_is_not_written(path):
+    model = fit(KernelSVC(kernel="poly", gamma=0.01, coef0=0.5, degree=1001, **SETTINGS))
+    for write in (to_libsvm, parablock.save):
+        with pytest.raises(ModelFileError, match=r"takes degrees up to 1000; this kernel has .*1001"):
+            write(model, path)
+    assert not path.exists()
 
 
 def test_truncated_files_are_refused(path):

@@ -124,6 +124,8 @@ def test_a_model_without_support_vectors(kernel):
         np.array([-1.0, 1.0]),
         np.array([5, 7], dtype=np.uint8),
         np.array([-(2**40), 2**40]),
+        np.array([3, 2**63 + 3], dtype=np.uint64),
+        np.array([1, 2**63, 2**64 - 1], dtype=np.uint64),
         np.array(["no", "yes"]),
         np.array(["Käse", "日本"], dtype=object),
         np.array(["a", "b", "ccc"]),

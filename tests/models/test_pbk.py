@@ -3,8 +3,10 @@
 import copy
 import json
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ from parablock import (
 from parablock.datasets import open_csr, save_csr
 from parablock.engines import MPIEngine
 from parablock.kernels import RBF, Linear
-from parablock.models import ModelFileError, container, describe
+from parablock.models import ModelFileError, container, describe, to_libsvm, to_onnx
 from parablock.partition.base import Centres
 from parablock.partition.simple import RandomPartitioner
 from tests.engines.ranks import needs_mpi, run
@@ -400,22 +402,53 @@ def test_a_file_is_replaced_at_once_or_left_as_it_was(path, monkeypatch):
     model.save(path)
     content = path.read_bytes()
 
-    def full(arrays, place, metadata):
-        place.write_bytes(b"half")
+    def full(number):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(container, "save_file", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         make("ridge").save(path)
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="has other rights")
-def test_others_may_read_the_file_as_any_new_one(path, tmp_path):
-    make("svc").save(path)
-    (tmp_path / "new").touch()
-    assert path.stat().st_mode == (tmp_path / "new").stat().st_mode
+def test_a_partition_of_swapped_bytes_is_kept(path):
+    blocks = np.arange(72) // 20
+    fit(KernelSVC(partition=blocks.astype(">i4"), **SETTINGS)).save(path)
+    assert parablock.load(path).partition.tolist() == blocks.tolist()
+
+
+@pytest.mark.parametrize("write", [parablock.save, to_libsvm, to_onnx])
+def test_permissions_are_those_of_any_new_file_or_of_the_old_one(path, write):
+    before = os.umask(0o027)
+    try:
+        write(make("svc"), path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        write(make("svc"), path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("write", [parablock.save, to_libsvm, to_onnx])
+def test_links_are_followed_and_pipes_and_devices_written_to(tmp_path, write):
+    model = make("svc")
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write(model, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    content = (tmp_path / "real").read_bytes()
+    assert len(content) > 100
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        write(model, tmp_path / "pipe")
+        assert reader.stdout.read() == content
+    (tmp_path / "nothing").symlink_to(os.devnull)
+    write(model, tmp_path / "nothing")
+    assert (tmp_path / "nothing").resolve() == Path(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["link", "nothing", "pipe", "real"]
 
 
 def test_a_folder_that_is_not_there_is_an_ordinary_error(tmp_path):

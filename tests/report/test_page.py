@@ -1,6 +1,9 @@
 """The report: what it says, and how it does in a browser: on a phone, in the dark, with keys, and with hostile logs."""
 
+import copy
+import itertools
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -234,6 +237,59 @@ def test_values_that_cannot_be_drawn_leave_gaps(fitted, tmp_path, value, names):
     assert Reader(html(read_log(without(fitted[1], tmp_path, change=flat)))).text["h1"]
 
 
+@pytest.mark.parametrize("name", ["violation", "score", "objective", "duality_gap", "seconds", "elapsed", "step"])
+@pytest.mark.parametrize(
+    "values", [(1e308, 5e-324), (1e308, -1e308), (5e-324, 0.0), (1.0, 1.0 + 2e-16), (1e-200, 3e-200)]
+)
+def test_extreme_values_side_by_side_are_drawn_or_left_out(fitted, tmp_path, name, values):
+    turns = itertools.cycle(values)
+
+    def extreme(line):
+        return {**line, name: next(turns)} if line["event"] == "iteration" else line
+
+    text = html(read_log(without(fitted[1], tmp_path, change=extreme)))
+    drawn = [attributes for _, attributes in Reader(text).tags]
+    numbers = [one[key] for one in drawn for key in ("y1", "y2", "x1", "x2", "d") if key in one]
+    assert not [place for place in numbers if "nan" in place or "inf" in place]
+    assert max(len(tick) for tick in re.findall(r'<text class="tick"[^>]*>([^<]*)<', text)) <= 20
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+ODD = [10**400, -(10**400), math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, -1, 2**70, "\ud800", nested(300), {}]
+
+
+@pytest.mark.parametrize("place", range(4), ids=["start", "ready", "iteration", "end"])
+def test_odd_logs_are_refused_with_the_line_or_make_a_page(fitted, tmp_path, place):
+    lines = [json.loads(line) for line in fitted[1].read_text().splitlines()]
+    number = [0, 1, 2, len(lines) - 1][place]
+    log, page = tmp_path / "odd.jsonl", tmp_path / "odd.html"
+    pages, refusals = 0, []
+    for name, value in lines[number].items():
+        if name in ("event", "run", "format"):
+            continue
+        inner = [(name, key) for key in value] if isinstance(value, dict) else []
+        for spot, odd in itertools.product([(name,), *inner[:6]], ODD):
+            line = copy.deepcopy(lines[number])
+            (line if len(spot) == 1 else line[name])[spot[-1]] = odd
+            log.write_text("".join(json.dumps(one) + "\n" for one in [*lines[:number], line, *lines[number + 1 :]]))
+            try:
+                write_report(log, page)
+            except LogError as error:
+                refusals.append(str(error))
+                continue
+            pages += 1
+            assert page.read_bytes().decode("utf-8").endswith("</html>\n")
+    assert [text for text in refusals if not text.startswith(f"Line {number + 1} of the log ")] == []
+    assert pages > 50
+    assert refusals or place in (1, 3)
+
+
 def test_a_very_long_run_stays_readable(fitted, tmp_path):
     lines = fitted[1].read_text().splitlines()
     record = json.loads(lines[2])
@@ -287,6 +343,18 @@ def test_the_file_is_replaced_whole_or_not_at_all(fitted, tmp_path, monkeypatch)
         write_report(fitted[1], place)
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
     assert place.read_text() == "old"
+
+
+def test_a_link_is_followed_and_a_device_stays_one(fitted, tmp_path):
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("real.html")
+    write_report(fitted[1], tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    (tmp_path / "nothing").symlink_to("/dev/null")
+    write_report(fitted[1], tmp_path / "nothing")
+    assert (tmp_path / "nothing").is_symlink()
+    assert Path("/dev/null").is_char_device()
 
 
 def test_errors_name_the_file(fitted, tmp_path):

@@ -64,7 +64,8 @@ class JSONLog(Callback):
             raise FileNotFoundError(f"The folder of the log {os.fspath(self.path)!r} does not exist: create it first.")
         torn = refuse_other_file(path)
         memory = run.memory(self)
-        memory.file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - until the fit has ended
+        # Half a letter, as a file's name may have, is written as JSON escapes it.
+        memory.file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - until the fit ended
         memory.identifier, memory.trouble, memory.exception = uuid.uuid4().hex[:12], False, sys.exception()
         if torn:
             memory.file.write("\n")

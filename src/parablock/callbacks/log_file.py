@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -124,7 +125,7 @@ def read_log(path: str | os.PathLike[str], run: int = -1) -> Log:
     for number, line in lines:
         try:
             _add(runs, name, line)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, LogError):
                 raise
             raise LogError(_broken(name, number, f"it lacks or misspells a value ({error})")) from error
@@ -156,7 +157,7 @@ def number_or_none(value: Any) -> float | None:
     """A number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) else None
+    return float(value) if abs(value) <= sys.float_info.max else None
 
 
 def _parsed(name: str, lines: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
@@ -168,14 +169,14 @@ def _parsed(name: str, lines: Sequence[str]) -> list[tuple[int, dict[str, Any]]]
             continue
         try:
             line = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if doubtful is not None:
                 raise LogError(_broken(name, *doubtful)) from error
             doubtful = number, f"it is not JSON ({error})"
             continue
         if not isinstance(line, dict) or "event" not in line:
             raise LogError(_broken(name, number, "it is no event of a run"))
-        if doubtful is not None and (line["event"] != "start" or not found):
+        if doubtful is not None and line["event"] != "start":
             raise LogError(_broken(name, *doubtful))
         doubtful = None
         found.append((number, line))
@@ -214,8 +215,15 @@ def _record(line: dict[str, Any]) -> Record:
             value = math.nan
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{name} is {value!r}")
-        values[name] = int(value) if kind == "int" else float(value)
+        values[name] = _count(name, value) if kind == "int" else float(value)
     return Record(**values)
+
+
+def _count(name: str, value: int | float) -> int:
+    count = int(value)
+    if not 0 <= count < 2**63:
+        raise ValueError(f"{name} is {value:.3g}")
+    return count
 
 
 def _broken(name: str, number: int, why: str) -> str:

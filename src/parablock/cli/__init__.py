@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from parablock.cli.failures import UsageError, guarded
-from parablock.cli.ranks import muted_unless_first
+from parablock.cli.ranks import asks_for_mpi, muted_unless_first
 
 COMMANDS = {
     "train": "train a model on a data file",
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     with muted_unless_first(given):
-        return guarded(lambda: _run(given), show_traceback="--traceback" in given, ranks="mpi" in given)
+        return guarded(lambda: _run(given), show_traceback="--traceback" in given, ranks=asks_for_mpi(given))
 
 
 def _run(arguments: list[str]) -> int:

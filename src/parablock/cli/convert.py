@@ -10,7 +10,7 @@ from parablock.cli.data import add_data_options, read, stored
 from parablock.cli.failures import UsageError, say
 from parablock.cli.models import looks_like_model, model_format, write_model
 from parablock.cli.options import Parser, add_common
-from parablock.cli.scaling import add_scaling_options, scaled
+from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled
 from parablock.datasets import write_data
 from parablock.datasets.reading import format_of
 from parablock.datasets.writing import WRITTEN
@@ -21,6 +21,7 @@ examples:
   parablock convert model.pbk model.onnx           a model for ONNX
   parablock convert covtype.svm.bz2 covtype.npz    data, here from text to a CSR matrix with labels
   parablock convert house.csv house.svm --target price
+  parablock convert flowers.csv flowers.npz --target species
   parablock convert covtype.svm X.npy --labels-out y.npy
   parablock convert train.svm train.npz --save-scaling scaling.json
   parablock convert test.svm test.npz --use-scaling scaling.json
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         write_model(load_any(options.data), options.output, format)
         what = "the model"
     else:
-        data = read(options, n_features=options.features)
+        data = read(options, n_features=options.features, names=names_of_scaling(options))
         if options.save_scaling is not None:
             data = replace(data, X=stored(data.X, "auto", None))
         data = scaled(data, options)

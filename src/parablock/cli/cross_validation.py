@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.metaestimators import _safe_split
 
 from parablock.datasets import DataError
 
@@ -20,13 +21,7 @@ def cross_validate(model: Any, X: Any, y: np.ndarray, folds: int, seed: int) -> 
     kind = StratifiedKFold if is_classifier(model) else KFold
     predicted = np.empty(len(y), dtype=y.dtype if is_classifier(model) else np.float64)
     for train, test in kind(folds, shuffle=True, random_state=seed).split(X, y):
-        columns = train if model.kernel == "precomputed" else slice(None)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Interrupted", ConvergenceWarning)
-            fitted = clone(model).fit(X[train][:, columns], y[train])
-        if fitted.stop_reason_ == "interrupted":
-            raise KeyboardInterrupt  # a usable model of one fold is of no use
-        predicted[test] = fitted.predict(X[test][:, columns])
+        predicted[test] = _predicted(clone(model), X, y, train, test)
     if is_classifier(model):
         return [f"Cross Validation Accuracy = {100 * np.mean(predicted == y):g}%"]
     correlation = np.corrcoef(predicted, y)[0, 1] ** 2
@@ -34,3 +29,17 @@ def cross_validate(model: Any, X: Any, y: np.ndarray, folds: int, seed: int) -> 
         f"Cross Validation Mean squared error = {np.mean((predicted - y) ** 2):g}",
         f"Cross Validation Squared correlation coefficient = {correlation:g}",
     ]
+
+
+def _predicted(model: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """For the rows of a fold, by a model of the others. An interrupted fit, of which scikit-learn knows nothing, ends
+    all folds."""
+    X_train, y_train = _safe_split(model, X, y, train)
+    X_test, _ = _safe_split(model, X, y, test, train)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Interrupted", ConvergenceWarning)
+        model.fit(X_train, y_train)
+    if model.stop_reason_ == "interrupted":
+        raise KeyboardInterrupt
+    predicted: np.ndarray = model.predict(X_test)
+    return predicted

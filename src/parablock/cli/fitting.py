@@ -21,6 +21,7 @@ from parablock.monitor import relative_gap
 _ADVICE = {
     "out of iterations": "raise --max-iter or --tol, or scale the features",
     "stalled": "the numbers have no more digits to give: use --dtype float64 on the CPU, or raise --tol",
+    "untrained": "there is no model to write, and the file is left as it was",
     "interrupted": "the model is usable; with --checkpoint and --resume a later run can go on",
     "stopped": "the model is usable; with --checkpoint and --resume a later run can go on",
 }
@@ -51,8 +52,9 @@ def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str
         model.feature_names_in_ = np.array(data.names, dtype=object)
     if not is_first(options.engine):
         return
-    tell(_summary(model, time.perf_counter() - started))
-    if stopping is not None:
+    if not is_untrained(model):
+        tell(_summary(model, time.perf_counter() - started))
+    if stopping is not None and stopping.scores_:
         tell(
             f"best of {len(stopping.scores_)} scores on {len(y_valid):,} rows that were held out: "
             f"{stopping.best_score_:.4f} in iteration {stopping.best_iteration_}"
@@ -60,6 +62,11 @@ def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str
     # It ended for want of something better, and not because time was up.
     waited = stopping is not None and model.n_iter_ - stopping.best_iteration_ >= options.patience
     _warn(model, stopped_early=waited)
+
+
+def is_untrained(model: Any) -> bool:
+    """Whether a fit was interrupted before there was anything to keep."""
+    return model.stop_reason_ == "interrupted" and not model.n_iter_
 
 
 def _held_out(model: Any, data: Data, options: argparse.Namespace) -> list[Any]:
@@ -82,4 +89,4 @@ def _warn(model: Any, stopped_early: bool) -> None:
         return
     what = {"out of iterations": "not converged", "stopped": "stopped by --time-limit"}.get(reason, reason)
     reached = f"after {model.n_iter_} iterations, violation {model.violation_:.2g}"
-    say(f"parablock: warning: {what} {reached}: {_ADVICE[reason]}")
+    say(f"parablock: warning: {what} {reached}: {_ADVICE['untrained' if is_untrained(model) else reason]}")

@@ -119,7 +119,7 @@ def output(text: str) -> str:
         raise ArgumentTypeError("this is not written to standard output; name a file")
     if os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text):
         return text  # a pipe, or a device such as /dev/null
-    folder = os.path.dirname(os.path.abspath(text))
+    folder = os.path.dirname(os.path.realpath(text))
     if not os.path.isdir(folder):
         raise ArgumentTypeError(f"the folder of {text!r} does not exist; create it first")
     if os.path.isdir(text):

@@ -18,6 +18,7 @@ examples:
 The number of support vectors matters more than anything else: fit a few thousand rows, see how it
 grows, and give it with --support.
 """
+_ASSUMED = {"cpu": "a server of 16 cores", "cuda": "an NVIDIA H200"}
 
 
 def make_parser() -> Parser:
@@ -48,7 +49,7 @@ def make_parser() -> Parser:
     add("--network", choices=list(NETWORKS), default="InfiniBand", help="between ranks (InfiniBand)")
     add("--memory-limit", metavar="SIZE", type=kinds.memory, help="for kernel values on each rank, such as 64GB")
     add("--tol", type=kinds.positive, default=1e-3, help="tolerance at which training ends (0.001)")
-    add("--measure", action="store_true", help="measure this machine for some seconds, and forecast for it")
+    add("--measure", action="store_true", help="forecast for this machine, which is measured for some seconds")
     add("--json", action="store_true", help="as JSON, in bytes and seconds")
     add_common(parser)
     return parser
@@ -66,5 +67,9 @@ def run(options: argparse.Namespace) -> int:
     asked = {name: value for name, value in vars(options).items() if name not in ("measure", "json", "traceback")}
     machine = Machine.measured(max(9, min(options.features, 1000))) if options.measure else None
     forecast = plan(**asked, machine=machine)
-    print(json.dumps(asdict(forecast), indent=2) if options.json else forecast)
+    if options.json:
+        print(json.dumps(asdict(forecast), indent=2))
+        return 0
+    print(forecast)
+    print("for this machine" if options.measure else f"for {_ASSUMED[options.device]}; --measure: for this machine")
     return 0

@@ -14,9 +14,9 @@ from parablock.cli import options as kinds
 from parablock.cli.data import add_data_options, read
 from parablock.cli.failures import UsageError, say
 from parablock.cli.options import Parser, add_common
-from parablock.cli.scaling import add_scaling_options, scaled
+from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled
 from parablock.datasets import DataError
-from parablock.datasets.streams import replacing
+from parablock.datasets.streams import writing
 
 _EXAMPLES = """\
 examples:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     data = read(
         options,
         n_features=getattr(model, "n_features_in_", None),
-        names=None if names is None else names.tolist(),
+        names=names_of_scaling(options) if names is None else names.tolist(),
         given_kernel=getattr(model, "kernel", None) == "precomputed",
     )
     data = scaled(data, options)
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         _write(sys.stdout.buffer, lines)
         sys.stdout.flush()
     else:
-        with replacing(options.output) as file:
+        with writing(options.output) as file:
             _write(file, lines)
     for result in results:
         (say if options.output == "-" else print)(result)

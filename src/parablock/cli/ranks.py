@@ -25,12 +25,16 @@ def is_first(engine: str) -> bool:
         return True
 
 
+def asks_for_mpi(arguments: Sequence[str]) -> bool:
+    """By options that are not parsed yet."""
+    return "--engine=mpi" in arguments or ("--engine", "mpi") in pairwise(arguments)
+
+
 @contextmanager
 def muted_unless_first(arguments: Sequence[str]) -> Iterator[None]:
     """All ranks but the first keep quiet, of wrong options too: so this looks at options before they are parsed."""
-    asks_for_mpi = "--engine=mpi" in arguments or ("--engine", "mpi") in pairwise(arguments)
     with ExitStack() as stack:
-        if asks_for_mpi and not is_first("mpi"):
+        if asks_for_mpi(arguments) and not is_first("mpi"):
             silence = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(redirect_stdout(silence))
             stack.enter_context(redirect_stderr(silence))

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from parablock.cli.options import output
 from parablock.cli.ranks import is_first
 from parablock.datasets import Data, DataError
-from parablock.datasets.streams import replacing
+from parablock.replacing import replacing
 
 _FORMAT = "parablock scaling 1"
 # From here on features are too unlike for kernels: shares of squared distances, and of the variance of all numbers.
@@ -31,10 +31,15 @@ def add_scaling_options(data: Any, save: bool = True) -> None:
     group.add_argument("--use-scaling", metavar="FILE", help="scale features as was saved there")
 
 
+def names_of_scaling(options: argparse.Namespace) -> list[str] | None:
+    """Those of the features that --use-scaling is for, if it knows any."""
+    return None if options.use_scaling is None else Scaling.load(options.use_scaling).names
+
+
 def scaled(data: Data, options: argparse.Namespace) -> Data:
     """The data, scaled as options ask."""
     if getattr(options, "save_scaling", None) is not None:
-        scaling = Scaling.of(data.X)
+        scaling = Scaling.of(data.X, data.names)
         if is_first(getattr(options, "engine", "local")):
             scaling.save(options.save_scaling)
     elif options.use_scaling is not None:
@@ -57,20 +62,22 @@ def wants_scaling(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class Scaling:
-    """``(x - offset) * factor`` of every feature; without an offset zeros stay zeros, and sparse data sparse."""
+    """``(x - offset) * factor`` of every feature; without an offset zeros stay zeros, and sparse data sparse. Where the
+    features had names, these say which is which."""
 
     offset: np.ndarray | None
     factor: np.ndarray
+    names: list[str] | None = None
 
     @classmethod
-    def of(cls, X: Any) -> Scaling:
+    def of(cls, X: Any, names: list[str] | None) -> Scaling:
         """Of dense data to mean 0 and variance 1, of sparse data to a largest absolute value of 1."""
         if sp.issparse(X):
-            return cls(None, _inverse(abs(X).max(axis=0).toarray()[0]))
+            return cls(None, _inverse(abs(X).max(axis=0).toarray()[0]), names)
         mean = X.mean(axis=0, dtype=np.float64)
         spread = X.std(axis=0, dtype=np.float64)
         # A constant feature may seem to vary in its last digits.
-        return cls(mean, _inverse(np.where(spread > 1e-12 * np.abs(mean), spread, 0.0)))
+        return cls(mean, _inverse(np.where(spread > 1e-12 * np.abs(mean), spread, 0.0)), names)
 
     def apply(self, X: Any, name: str) -> Any:
         if X.shape[1] > len(self.factor) or (X.shape[1] < len(self.factor) and not sp.issparse(X)):
@@ -85,8 +92,9 @@ class Scaling:
 
     def save(self, path: str) -> None:
         offset = None if self.offset is None else self.offset.tolist()
+        told = {"format": _FORMAT, "names": self.names, "offset": offset, "factor": self.factor.tolist()}
         with replacing(path) as file:
-            file.write(json.dumps({"format": _FORMAT, "offset": offset, "factor": self.factor.tolist()}).encode())
+            file.write(json.dumps(told).encode())
 
     @classmethod
     def load(cls, path: str) -> Scaling:
@@ -100,9 +108,12 @@ class Scaling:
             factor = np.array(told["factor"], dtype=np.float64)
             if factor.ndim != 1 or (offset is not None and offset.shape != factor.shape):
                 raise ValueError("there must be one number a feature")
-        except (ValueError, KeyError, TypeError) as error:
+            names = told.get("names")
+            if names is not None and not (len(names) == len(factor) and all(isinstance(name, str) for name in names)):
+                raise ValueError("there must be one name a feature, or none at all")
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(f"{path}: this is no file of --save-scaling ({error})") from error
-        return cls(offset, factor)
+        return cls(offset, factor, names)
 
 
 def _inverse(spread: np.ndarray) -> np.ndarray:

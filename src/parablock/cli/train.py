@@ -14,11 +14,11 @@ from parablock.cli import options as kinds
 from parablock.cli.cross_validation import cross_validate
 from parablock.cli.data import add_data_options, labelled, read, stored
 from parablock.cli.failures import INTERRUPTED, UsageError, say
-from parablock.cli.fitting import fit
+from parablock.cli.fitting import fit, is_untrained
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
 from parablock.cli.ranks import is_first, on_every_rank
-from parablock.cli.scaling import add_scaling_options, scaled, wants_scaling
+from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled, wants_scaling
 from parablock.cli.tasks import (
     CLASSIFIERS,
     check_task,
@@ -141,9 +141,10 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         return 0
     fit(model, data, options, tell)
-    if is_first(options.engine):
+    if is_first(options.engine) and not is_untrained(model):
         write_trained(model, options.output, model_format(options.output, otherwise="pbk"))
-        tell(f"wrote {options.output} ({size(Path(options.output).stat().st_size)})")
+        written = Path(options.output)
+        tell(f"wrote {written} ({size(written.stat().st_size)})" if written.is_file() else f"wrote to {written}")
     return INTERRUPTED if model.stop_reason_ == "interrupted" else 0
 
 
@@ -177,7 +178,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray]:
     given_kernel = options.kernel == "precomputed"
-    data = read(options, given_kernel=given_kernel)
+    data = read(options, given_kernel=given_kernel, names=names_of_scaling(options))
     y = labelled(data, options)
     if options.task not in CLASSIFIERS and y.dtype.kind not in "biuf":
         raise DataError(f"{options.data}: --task {options.task} needs numbers as targets; {y[0]!s} is none")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
 from parablock.datasets.streams import STANDARD_INPUT, name_of, whole_content
 from parablock.datasets.tables import as_labels
@@ -26,19 +27,18 @@ def read_npy(source: Any) -> np.ndarray:
     return array
 
 
-def read_npz(source: Any) -> tuple[Any, np.ndarray | None]:
-    """X and y of a .npz file: the arrays of these names, or a sparse matrix as SciPy saves it and y beside it."""
+def read_npz(source: Any) -> Data:
+    """X, y and feature_names of a .npz file: the arrays of these names, or a sparse matrix as SciPy saves it and the
+    others beside it."""
     name = name_of(source)
     opened = _opened(source, mapped=False)
     if not isinstance(opened, np.lib.npyio.NpzFile):
         raise DataError(f"{name}: it holds a single array; read it as npy")
     with opened as arrays:
         try:
-            y = arrays.get("y")
-            if set(arrays) >= _CSR:
-                return _sparse(arrays, name), y
-            if "X" in arrays:
-                return arrays["X"], y
+            if set(arrays) >= _CSR or "X" in arrays:
+                X = _sparse(arrays, name) if set(arrays) >= _CSR else arrays["X"]
+                return Data(X, arrays.get("y"), _names(arrays, X.shape[-1], name))
         except (ValueError, KeyError, zipfile.BadZipFile) as error:
             raise DataError(f"{name}: an array in it cannot be read ({error})") from error
         found = ", ".join(arrays) or "nothing"
@@ -46,6 +46,17 @@ def read_npz(source: Any) -> tuple[Any, np.ndarray | None]:
             f"{name}: it holds {found}; it should hold the arrays X and y, or a CSR matrix as scipy.sparse.save_npz "
             "writes it"
         )
+
+
+def _names(arrays: Any, count: int, name: str) -> list[str] | None:
+    if "feature_names" not in arrays:
+        return None
+    names = arrays["feature_names"]
+    if names.dtype.kind != "U" or names.shape != (count,):
+        raise DataError(
+            f"{name}: its feature_names are {names.dtype} of shape {names.shape}, and not text for {count} features"
+        )
+    return [str(title) for title in names]
 
 
 def _sparse(arrays: Any, name: str) -> sp.csr_matrix:

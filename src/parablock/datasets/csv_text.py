@@ -19,6 +19,7 @@ from parablock.datasets.streams import name_of, reading, whole_lines
 from parablock.datasets.tables import as_labels, chosen_columns
 
 _DELIMITERS = ",;\t"
+_WHOLE = re.compile(r"-?\d+")
 
 
 def read_csv(
@@ -44,8 +45,9 @@ def read_csv(
         Names of the columns to take as features, in this order, from a file with a header; all that are left by
         default.
     header : bool, optional
-        Whether the first line holds the names of the columns; by default it does where none of its cells in feature
-        columns is a number.
+        Whether the first line holds the names of the columns. By default it does where it holds all of `features`, or
+        the name of the target or of a column to leave out, or where none of its cells in feature columns is a number.
+        Where such a name is a number, and the line has nothing but different whole numbers, it must be told.
 
     Returns
     -------
@@ -120,30 +122,50 @@ def _first_line(
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: it is no UTF-8 text ({error})") from error
     delimiter = max(_DELIMITERS, key=line.count)
-    cells = [cell.strip() for cell in next(csv.reader(io.StringIO(line), delimiter=delimiter), [])]
+    try:
+        cells = [cell.strip() for cell in next(csv.reader(io.StringIO(line), delimiter=delimiter), [])]
+    except csv.Error as error:
+        why = "its lines end with CR alone; save it with LF or CRLF" if "\r" in line else str(error)
+        raise DataError(f"{name}, line 1: {why}") from error
     if header is None:
-        header = _is_header(cells, [*drop, *([] if target is None else [target])])
+        header = _is_header(cells, name, [*drop, *([] if target is None else [target])], features)
     names = cells if header else None
     layout = _Layout(delimiter, len(cells), names, *chosen_columns(names, len(cells), name, target, drop, features))
     return layout, rest if header else body
 
 
-def _is_header(cells: list[str], no_features: list[str | int]) -> bool:
-    """Whether the first line holds names, by the cells that would be features."""
-    if any(column in cells for column in no_features):
+def _is_header(cells: list[str], name: str, no_features: Sequence[str | int], features: Sequence[str] | None) -> bool:
+    """Whether the first line holds names, by the columns that are asked for and the cells that would be features."""
+    if features and set(features) <= set(cells):
         return True
-    numbered = {int(column) for column in no_features if re.fullmatch(r"-?\d+", str(column))}
+    found = [column for column in no_features if column in cells]
+    if not all(_WHOLE.fullmatch(str(column)) for column in found):
+        return True
+    numbered = {int(column) for column in no_features if _WHOLE.fullmatch(str(column))}
     apart = {number - 1 if number > 0 else number + len(cells) for number in numbered}
-    features = [cell for i, cell in enumerate(cells) if i not in apart]
-    return bool(features) and not any(map(_is_number, features))
+    values = [cell for i, cell in enumerate(cells) if i not in apart]
+    kinds = set(map(_kind, values))
+    if not found:
+        return kinds == {"text"}
+    # What was asked for is a number in text, and a cell too: perhaps a name.
+    if "fraction" in kinds or len(set(cells)) < len(cells):
+        return False
+    if "text" in kinds:
+        return True
+    raise DataError(
+        f"{name}: {found[0]} can be a column's number, or its name if the first line is a header. Say whether it is "
+        "one: --header yes or no, in Python header=True or False"
+    )
 
 
-def _is_number(cell: str) -> bool:
+def _kind(cell: str) -> str:
+    if not cell or _WHOLE.fullmatch(cell):
+        return "whole number"  # or a missing one, which the parser will complain about
     try:
         float(cell)
     except ValueError:
-        return cell == ""  # a missing number, which the parser will complain about
-    return True
+        return "text"
+    return "fraction"
 
 
 def _parsed(text: bytes, name: str, line: int, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:

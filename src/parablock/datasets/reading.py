@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parablock.datasets.arrays import read_labels, read_npy, read_npz
 from parablock.datasets.csr_files import open_csr
 from parablock.datasets.csv_text import read_csv
@@ -14,7 +16,7 @@ from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
 from parablock.datasets.streams import STANDARD_INPUT, name_of, without_compression
 from parablock.datasets.svmlight import read_svmlight
-from parablock.datasets.tables import read_parquet
+from parablock.datasets.tables import chosen_columns, read_parquet
 
 _ENDINGS = {
     ".npy": "npy",
@@ -58,13 +60,14 @@ def read_data(
     format : {"svmlight", "csv", "parquet", "npy", "npz", "folder"}, optional
         By default what the name's ending says: .csv and .tsv, .parquet and .pq, .npy, .npz; a folder is one that
         `save_csr` wrote; anything else is LIBSVM's text (svmlight). A .npz file holds the array X or a CSR matrix as
-        `scipy.sparse.save_npz` writes it, and y if there are labels.
+        `scipy.sparse.save_npz` writes it, y if there are labels, and feature_names if they have some.
     target : str or int, optional
         Of tables (CSV and Parquet) the column with the labels: its name, or its number from 1, or from -1 backwards.
     drop : sequence of str or int, default=()
         Of tables: columns to leave out, named or numbered likewise.
     features : sequence of str, optional
-        Of tables with names: the columns to take as features, in this order; all that are left by default.
+        Of tables and .npz files with names: the columns to take as features, in this order; all that are left by
+        default.
     header : bool, optional
         Of CSV: whether the first line has the names of the columns; by default it is looked at.
     labels : path, optional
@@ -104,7 +107,7 @@ def read_data(
     elif format == "parquet":
         data = read_parquet(source, target=target, drop=drop, features=features)
     elif format == "npz":
-        data = Data(*read_npz(source))
+        data = _in_order(read_npz(source), name, features)
     else:
         data = Data(read_npy(source) if format == "npy" else open_csr(source), None)
     if labels is not None:
@@ -113,6 +116,14 @@ def read_data(
         data = Data(data.X, read_labels(labels), data.names)
     _check(data, name, n_features)
     return data
+
+
+def _in_order(data: Data, name: str, features: Sequence[str] | None) -> Data:
+    """The features that are asked for by name, where the data has names."""
+    if features is None or data.names is None or data.names == list(features):
+        return data
+    _, places = chosen_columns(data.names, len(data.names), name, None, (), features)
+    return Data(data.X[:, places], data.y, list(features))
 
 
 def _check(data: Data, name: str, n_features: int | None) -> None:
@@ -125,6 +136,8 @@ def _check(data: Data, name: str, n_features: int | None) -> None:
         raise DataError(
             f"{name}: there must be one label a row; there are {X.shape[0]} rows, and labels of shape {y.shape}"
         )
+    if y is not None and y.dtype.kind != "U" and not (y.dtype.kind in "biuf" and np.can_cast(y.dtype, np.float64)):
+        raise DataError(f"{name}: labels must be numbers or text; these are {y.dtype}. Write them as y.astype(str)")
     if n_features is not None and X.shape[1] != n_features:
         hint = "; is one of them the target?" if y is None and X.shape[1] == n_features + 1 else ""
         raise DataError(f"{name}: there are {X.shape[1]} features, and {n_features} are expected{hint}")

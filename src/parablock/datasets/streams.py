@@ -1,4 +1,4 @@
-"""Files as streams of bytes: standard input, compressed files, files that appear only when they are whole."""
+"""Files as streams of bytes: standard input, and compressed files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from parablock.datasets.errors import DataError
+from parablock.replacing import replacing
 
 STANDARD_INPUT = "-"
 _CHUNK = 16 << 20  # bytes: much larger than a line, small beside the data of a file that takes long to read
@@ -82,30 +83,12 @@ def without_compression(name: str) -> str:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name when it is whole; until then, and after an error, whatever had the name
-    before is left as it was. Compressed where the name ends in .gz, .bz2 or .xz.
-
-    A name that is no plain file, such as /dev/null or a pipe, is written to directly.
-    """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
-        with open(place, "wb") as direct:
-            yield direct
-        return
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    opener: Any = _ENDINGS.get(place.suffix, open)
-    try:
-        with open(beside, "wb") as file:
-            if opener is open:
-                yield file
-            else:
-                with opener(file, "wb") as packed:
-                    yield packed
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, place)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file that replaces what was there when it is whole; compressed where its name ends in .gz, .bz2 or .xz."""
+    opener = _ENDINGS.get(Path(os.path.realpath(path)).suffix)
+    with replacing(path) as file:
+        if opener is None:
+            yield file
+        else:
+            with opener(file, "wb") as packed:
+                yield packed

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from parablock.datasets.errors import DataError, quoted
 from parablock.datasets.numbers import powers_of_ten
-from parablock.datasets.streams import name_of, reading, replacing, whole_lines
+from parablock.datasets.streams import name_of, reading, whole_lines, writing
 from parablock.datasets.svmlight_lines import FINE, LARGEST, complaint, parse_lines
 
 _ROWS_AT_ONCE = 4096  # that are made into text before they are written
@@ -159,7 +159,7 @@ def write_svmlight(target: Any, X: Any, y: Any, *, zero_based: bool = False) -> 
     if not np.all(np.isfinite(y)):
         raise DataError("LIBSVM's text has finite numbers as labels; some of these are not")
     if isinstance(target, (str, os.PathLike)):
-        with replacing(target) as file:
+        with writing(target) as file:
             _write(file, X, y, zero_based)
     else:
         _write(target, X, y, zero_based)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ import numpy as np
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
 from parablock.datasets.streams import STANDARD_INPUT, name_of, whole_content
+
+# As a number is written that is whole: others, such as 1.0 or +1, may well be the same number.
+_WHOLE = re.compile(r"0|-?[1-9]\d*|0\d+")
 
 
 def read_parquet(
@@ -77,7 +81,7 @@ def read_parquet(
     y = None
     if place is not None:
         _refuse_nulls(table.column(place), names[place], name)
-        y = as_labels(np.asarray(table.column(place).to_pylist()), name)
+        y = _labels(table.column(place), names[place], name)
     return Data(X, y, [names[i] for i in places])
 
 
@@ -95,6 +99,23 @@ def _numbers(column: Any, title: str, name: str) -> np.ndarray:
         row = int(np.argmin(np.isfinite(values))) + 1
         raise DataError(f"{name}, row {row}, column {title!r}: {values[row - 1]} is no finite number")
     return values
+
+
+def _labels(column: Any, title: str, name: str) -> np.ndarray:
+    """Whole numbers and text as they are; truth values and numbers that are whole as whole numbers."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    values = np.asarray(column.to_pylist())
+    if pa.types.is_integer(kind):
+        return values
+    if any(is_it(kind) for is_it in (pa.types.is_floating, pa.types.is_boolean, pa.types.is_binary)):
+        return as_labels(values, name)
+    if pa.types.is_decimal(kind):
+        return as_labels(values.astype(str), name)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return values
+    raise DataError(f"{name}: the column {title!r} holds {kind}; a target is numbers, truth values or text")
 
 
 def _refuse_nulls(column: Any, title: str, name: str) -> None:
@@ -152,7 +173,8 @@ def _listed(names: Sequence[str], most: int = 20) -> str:
 
 
 def as_labels(values: np.ndarray, name: str) -> np.ndarray:
-    """Labels of bytes or text as whole numbers, as numbers, or as text, whichever is first to fit them all."""
+    """Labels of bytes or text as whole numbers, as numbers, or as text, whichever is first to fit them all and keeps
+    those apart that are different."""
     if values.dtype.kind == "S":
         try:
             values = np.char.decode(values, "utf-8")
@@ -167,5 +189,19 @@ def as_labels(values: np.ndarray, name: str) -> np.ndarray:
     if not np.all(np.isfinite(numbers)):
         row = int(np.argmin(np.isfinite(numbers))) + 1
         raise DataError(f"{name}: the target of row {row} is {values[row - 1]}, which is no finite number")
-    whole = np.all(numbers == np.rint(numbers)) and np.abs(numbers).max(initial=0) < 2**53
-    return numbers.astype(np.int64) if whole else numbers
+    whole = numbers == np.rint(numbers)
+    small = np.abs(numbers).max(initial=0) < 2**53
+    if values.dtype.kind == "U":
+        spelled = [text for text in np.unique(values[whole]).tolist() if _WHOLE.fullmatch(text)]
+        exact = set(map(int, spelled))
+        if len(exact) < len(spelled):
+            return values  # 007 is not 7
+        if not small and np.all(whole) and len(spelled) == len(np.unique(values)) and _fit_int64(exact):
+            return np.array([int(text) for text in values.tolist()])
+        if len(set(map(float, exact))) < len(spelled):
+            return values
+    return numbers.astype(np.int64) if np.all(whole) and small else numbers
+
+
+def _fit_int64(numbers: set[int]) -> bool:
+    return all(-(2**63) <= number < 2**63 for number in numbers)

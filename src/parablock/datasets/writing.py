@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
 from parablock.datasets.reading import format_of
-from parablock.datasets.streams import replacing
+from parablock.datasets.streams import writing
 from parablock.datasets.svmlight import write_svmlight
 
 WRITTEN = ("svmlight", "npy", "npz")
@@ -27,9 +27,9 @@ def write_data(
     path : path
     data : Data
     format : {"svmlight", "npy", "npz"}, optional
-        By default what the name's ending says. A .npz file holds X and y; a sparse X is written as
-        `scipy.sparse.save_npz` does, with y beside it, so that `scipy.sparse.load_npz` reads it too. A .npy file holds
-        X alone, as an array.
+        By default what the name's ending says. A .npz file holds X, y and feature_names; a sparse X is written as
+        `scipy.sparse.save_npz` does, with the others beside it, so that `scipy.sparse.load_npz` reads it too. A .npy
+        file holds X alone, as an array.
     labels : path, optional
         Of a .npy file that gets the labels.
     zero_based : bool, default=False
@@ -56,23 +56,25 @@ def write_data(
     if format == "svmlight":
         write_svmlight(path, X, y, zero_based=zero_based)
     else:
-        with replacing(path) as file:
+        with writing(path) as file:
             if format == "npy":
                 np.save(file, X.toarray() if sp.issparse(X) else X)
             else:
-                np.savez(file, **_arrays(X, y))
+                np.savez(file, **_arrays(data))
     if labels is not None and y is not None:
-        with replacing(labels) as file:
+        with writing(labels) as file:
             np.save(file, y)
 
 
-def _arrays(X: Any, y: np.ndarray | None) -> dict[str, Any]:
-    labels = {} if y is None else {"y": y}
-    if not sp.issparse(X):
-        return {"X": X, **labels}
-    X = X.tocsr()
+def _arrays(data: Data) -> dict[str, Any]:
+    beside = {} if data.y is None else {"y": data.y}
+    if data.names is not None:
+        beside["feature_names"] = np.array(data.names, dtype=np.str_)
+    if not sp.issparse(data.X):
+        return {"X": data.X, **beside}
+    X = data.X.tocsr()
     return {
-        **labels,
+        **beside,
         "format": np.array("csr"),
         "shape": np.array(X.shape),
         "data": X.data,

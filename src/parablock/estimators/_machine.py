@@ -352,12 +352,13 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         better, precision = "" if self._dtype == np.float64 else "pass float64 data, or ", str(self._dtype)
         if self._settings(None).make_device().name == "cuda":
             better, precision = "use device='cpu' with float64 data, or ", "float32"
+        usable = "The model is usable" if self.n_iter_ else "The model is not trained"
         text = {
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
             "max_iter or tol, or scale the data.",
             "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
             f"{precision} allows: {better}raise tol.",
-            "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. The model is usable; "
+            "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. {usable}; "
             "fit again with warm_start=True to go on from here.",
             "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
             "with warm_start=True to go on from here.",

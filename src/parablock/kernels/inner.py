@@ -64,8 +64,13 @@ class Polynomial(Kernel):
     def diagonal(self, self_overlap: np.ndarray) -> np.ndarray:
         base = self_overlap * self_overlap.dtype.type(self.gamma) + self_overlap.dtype.type(self.coef0)
         power = np.ones_like(base)
-        for _ in range(self.degree):  # repeated products: numpy's power calls the slow general function
-            power *= base
+        left = self.degree
+        while left:  # by squares: numpy's power calls the slow general function
+            if left & 1:
+                power *= base
+            left >>= 1
+            if left:
+                base *= base
         return power
 
 

@@ -15,6 +15,7 @@ T = TypeVar("T")
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 FLOAT64 = (np.dtype(np.float64),)
 INT64 = (np.dtype(np.int64),)
+MOST_DEGREE = 1000  # of a polynomial kernel: no number has digits for more
 _LARGEST = 1e300  # of a number that is finite, also as a float
 
 
@@ -55,11 +56,11 @@ class Fields(_Reader):
             )
         return value
 
-    def integer(self, name: str, least: int = 0) -> int:
+    def integer(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
         value = self.take(name)
         self.require(
-            type(value) is int and least <= value < 2**63,
-            f"{name!r} of its {self.name} is no whole number from {least}: {short(value)}",
+            type(value) is int and least <= value <= most,
+            f"{name!r} of its {self.name} is no whole number from {least} to {most}: {short(value)}",
         )
         return value
 

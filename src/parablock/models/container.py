@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from parablock.models.checked import Fields, Tensors
-from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of, replacing
+from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of
+from parablock.replacing import replacing
 
 FORMAT, VERSION = "parablock model", 1
 _MOST_HEADER = 1 << 24  # far more than a header needs: long things are tensors
 _CHECKSUM = "sha256"
-_TYPES = {"F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "BOOL"}
+_TYPES = {"U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL"}  # of tensors
 
 
 def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -35,9 +36,9 @@ def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray])
             f"This model has {len(told) / 2**20:.0f} MB of labels and parameters; a model file takes "
             f"{_MOST_HEADER // 2**21} MB. Use shorter labels."
         )
-    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    with replacing(path) as beside:
-        save_file({**arrays, _CHECKSUM: _checksum(told, arrays)}, beside, {FORMAT: told})
+    arrays = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in tensors.items()}
+    with replacing(path) as file:
+        file.write(save({**arrays, _CHECKSUM: _checksum(told, arrays)}, {FORMAT: told}))
 
 
 def read(path: AnyPath) -> tuple[Fields, Tensors]:
@@ -93,7 +94,7 @@ def _record(path: AnyPath, told: str) -> Fields:
     """What the text says, of our version."""
     try:
         record = Fields(path, "record", json.loads(told))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, "its record of the model makes no sense") from error
     version = record.integer("format_version")
     if version != VERSION:

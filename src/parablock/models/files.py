@@ -1,11 +1,8 @@
-"""Model files on disk: whole or not there at all, and what kind of file one is."""
+"""Model files on disk: what kind of file one is."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TypeAlias
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -40,24 +37,6 @@ class ModelFileError(ValueError):
     ...         print(str(error).split(": ")[1])
     it is empty.
     """
-
-
-@contextmanager
-def replacing(path: AnyPath) -> Iterator[Path]:
-    """A new file beside the given one, which takes its place when the context ends without an error."""
-    place = Path(path)
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        beside.open("wb").close()  # says what is wrong with the folder before any work is done
-        mode = beside.stat().st_mode
-        yield beside
-        beside.chmod(mode)  # safetensors lets nobody else read its files
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, place)
-    finally:
-        with suppress(OSError):
-            beside.unlink()
 
 
 def kind_of(path: AnyPath) -> str:

@@ -23,7 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
-from parablock.models.files import AnyPath, ModelFileError, replacing
+from parablock.models.checked import MOST_DEGREE
+from parablock.models.files import AnyPath, ModelFileError
+from parablock.replacing import replacing
 
 CLASSIFIERS = ("c_svc", "nu_svc")
 _TYPES = (*CLASSIFIERS, "one_class", "epsilon_svr", "nu_svr")
@@ -70,6 +72,9 @@ def kernel_name(kernel: Kernel) -> str | None:
 
 def write(path: AnyPath, model: LibsvmFile) -> None:
     name = _NAMES[type(model.kernel)]
+    degree = getattr(model.kernel, "degree", 0)
+    if degree > MOST_DEGREE:
+        raise ModelFileError(f"A model file takes degrees up to {MOST_DEGREE}; this kernel has degree={degree}.")
     lines = [f"svm_type {model.svm_type}", f"kernel_type {name}"]
     lines += [f"{part} {getattr(model.kernel, part)!r}" for part in _PARTS[name]]
     lines += [f"nr_class {max(2, len(model.labels))}", f"total_sv {model.vectors.shape[0]}", _line("rho", model.rho)]
@@ -78,9 +83,9 @@ def write(path: AnyPath, model: LibsvmFile) -> None:
     lines += [_line(key, values) for key, values in model.lists.items()]
     if model.labels:
         lines.append(_line("nr_sv", model.counts))
-    with replacing(path) as beside, open(beside, "w", encoding="ascii", newline="\n") as file:
-        file.write("\n".join([*lines, "SV", ""]))
-        file.writelines(_vector_lines(model))
+    with replacing(path) as file:
+        file.write("\n".join([*lines, "SV", ""]).encode("ascii"))
+        file.writelines(line.encode("ascii") for line in _vector_lines(model))
 
 
 def _line(key: str, values: Any) -> str:
@@ -161,7 +166,10 @@ class _Reading:
             numbers = [kind(value) for value in values]
         except ValueError as error:
             raise self.error(f"numbers of type {kind.__name__} are needed, got {' '.join(values)[:40]!r}") from error
-        self.require(np.all(np.isfinite(numbers)), "a number is nan or infinite")
+        if kind is int:
+            self.require(all(abs(number) < 2**63 for number in numbers), "a whole number has more than 64 bits")
+        else:
+            self.require(np.all(np.isfinite(numbers)), "a number is nan or infinite")
         return numbers
 
     def _kernel(self) -> Kernel:
@@ -172,7 +180,7 @@ class _Reading:
             raise self.error("its kernel is precomputed, so that the file does not tell what it predicts with")
         for part in _PARTS[name]:
             self.require(part in self.said, f"the lines before this one have no {part}, which the {name} kernel has")
-        self.require(self.said.get("degree", 0) >= 0, "degree is negative")
+        self.require(0 <= self.said.get("degree", 0) <= MOST_DEGREE, f"degree is not from 0 to {MOST_DEGREE}")
         kinds = {name: kind for kind, name in _NAMES.items()}
         return kinds[name](**{part: self.said[part] for part in _PARTS[name]})
 

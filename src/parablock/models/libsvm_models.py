@@ -51,9 +51,13 @@ class _LibsvmModel(BaseEstimator):
         """For each group ``coef @ K(support vectors, X)``."""
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         vectors = self.model.vectors
-        # A feature that is not mentioned is zero, in the model as in the data.
-        width = max(X.shape[1], vectors.shape[1])
-        vectors = sp.csr_matrix((vectors.data, vectors.indices, vectors.indptr), shape=(vectors.shape[0], width))
+        # A feature that is not mentioned is zero, in the model as in the data. Those that the model alone has are
+        # counted on, whatever their numbers.
+        beyond = np.unique(vectors.indices[vectors.indices >= X.shape[1]])
+        places = np.searchsorted(beyond, vectors.indices) + X.shape[1]
+        columns = np.where(vectors.indices < X.shape[1], vectors.indices, places)
+        width = X.shape[1] + len(beyond)
+        vectors = sp.csr_matrix((vectors.data, columns, vectors.indptr), shape=(vectors.shape[0], width))
         dense = vectors.nnz >= _DENSE * vectors.shape[0] * width
         parts = [
             Expansion(np.arange(coef.shape[1]), own.toarray() if dense else own, np.ascontiguousarray(coef))

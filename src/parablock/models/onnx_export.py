@@ -23,8 +23,9 @@ from parablock.kernels import (
 )
 from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
-from parablock.models.files import AnyPath, ModelFileError, replacing
+from parablock.models.files import AnyPath, ModelFileError
 from parablock.models.onnx_graph import Graph
+from parablock.replacing import replacing
 
 _MOST_BYTES = 2_000_000_000  # protobuf ends at 2 GiB
 _TINY = 1e-30
@@ -81,8 +82,8 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
         _classes(graph, machine, values)
     made = graph.model(f"{type(model).__name__} with kernel {kernel.__name__}, written by parablock")
     if path is not None:
-        with replacing(path) as beside:
-            beside.write_bytes(made.SerializeToString())
+        with replacing(path) as file:
+            file.write(made.SerializeToString())
     return made
 
 

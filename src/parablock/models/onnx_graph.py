@@ -53,9 +53,10 @@ class Graph:
         return self._keep(self.onnx.numpy_helper.from_array(array, self._fresh()))
 
     def labels(self, classes: np.ndarray) -> str:
-        """Class labels as a constant: truth values, int64, double or text."""
+        """Class labels as a constant: truth values, int64 (uint64 where they are larger), double or text."""
         if classes.dtype.kind in "iu":
-            made = self.onnx.numpy_helper.from_array(classes.astype(np.int64), self._fresh())
+            fits = classes.max() <= np.iinfo(np.int64).max
+            made = self.onnx.numpy_helper.from_array(classes.astype(np.int64 if fits else np.uint64), self._fresh())
         elif classes.dtype.kind in "bf":
             wide = classes if classes.dtype.kind == "b" else classes.astype(np.float64)
             made = self.onnx.numpy_helper.from_array(wide, self._fresh())

@@ -10,7 +10,7 @@ import numpy as np
 
 from parablock import kernels
 from parablock.kernels import Kernel
-from parablock.models.checked import Fields, Tensors, short
+from parablock.models.checked import MOST_DEGREE, Fields, Tensors, short
 from parablock.models.files import ModelFileError
 from parablock.solver import BlockSolver
 
@@ -35,14 +35,19 @@ def kernel_to_json(kernel: Kernel) -> dict[str, Any]:
             f"The kernel {getattr(own, '__name__', name)!r} is a program of yours, and a file that is safe to open "
             "holds no programs. Use a kernel of parablock.kernels, or kernel='precomputed' with the matrices of yours."
         )
-    return {"name": name, **vars(kernel)}
+    parts = vars(kernel)
+    if parts.get("degree", 0) > MOST_DEGREE:
+        raise ModelFileError(
+            f"A model file takes degrees up to {MOST_DEGREE}; this kernel has degree={parts['degree']}."
+        )
+    return {"name": name, **parts}
 
 
 def kernel_from_json(told: Fields) -> Kernel:
     kind = _KERNELS[told.text("name", list(_KERNELS), "kernel")]
     parts: dict[str, Any] = {}
     for name in list(told.values):
-        parts[name] = told.integer(name) if name == "degree" else told.number(name, finite=True)
+        parts[name] = told.integer(name, most=MOST_DEGREE) if name == "degree" else told.number(name, finite=True)
     try:
         kernel = kind(**parts)
     except TypeError as error:
@@ -85,7 +90,8 @@ def parameters_from_json(told: Fields, tensors: Tensors) -> dict[str, Any]:
     for name in list(told.values):
         told.require(name not in _NOT_KEPT, f"it has the parameter {name!r}, which is no part of a model")
         value = told.take(name)
-        parameters[name] = value if type(value) in _PLAIN else _special(Fields(told.path, name, value), tensors)
+        told.require(type(value) is not int or _is_plain(value), f"its parameter {name!r} is too large a number")
+        parameters[name] = value if _is_plain(value) else _special(Fields(told.path, name, value), tensors)
     return parameters
 
 
@@ -97,7 +103,7 @@ def _special(told: Fields, tensors: Tensors) -> Any:
         value = _block_solver(told.fields(kind))
     elif kind == "weights":
         pairs = told.listed(kind, list)
-        good = all(len(pair) == 2 and type(pair[0]) in _PLAIN and type(pair[1]) in (int, float) for pair in pairs)
+        good = all(len(pair) == 2 and all(map(_is_plain, pair)) and type(pair[1]) in (int, float) for pair in pairs)
         told.require(good, f"its {told.name} are no pairs of a label and a number")
         value = dict(pairs)
     elif kind == "tensor":
@@ -115,11 +121,18 @@ def _block_solver(told: Fields) -> BlockSolver:
     names = {field.name for field in fields(BlockSolver)}
     told.require(set(told.values) == names, f"its block solver is not made of {', '.join(sorted(names))}")
     choice, most = told.text("choice"), told.take("max_updates")
-    told.require(most is None or type(most) is int, "max_updates of its block solver is no whole number")
+    told.require(
+        most is None or (type(most) is int and _is_plain(most)), "max_updates of its block solver is no whole number"
+    )
     try:
         return BlockSolver(choice, told.number("fraction"), told.number("floor"), most)
     except ValueError as error:
         raise told.error(f"its block solver makes no sense ({error})") from error
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is of a plain type, and a whole number no longer than those of a machine."""
+    return type(value) in _PLAIN and (type(value) is not int or -(2**63) <= value < 2**64)
 
 
 def _scalar(value: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import sklearn  # imports its modules when they are first named
 from sklearn.base import is_classifier
-from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from parablock import estimators
+from parablock.devices.cpu import CpuDevice
 from parablock.models import container
 from parablock.models.chosen import chosen
 from parablock.models.files import AnyPath, ModelFileError
@@ -124,7 +124,8 @@ def load(path: AnyPath) -> Any:
     try:
         model = kind(**parameters)
         model._validate_params()
-    except (TypeError, InvalidParameterError) as error:
+        CpuDevice(model.n_jobs, model.memory_limit)  # which has its own idea of what these may be
+    except (TypeError, ValueError) as error:
         raise record.error(f"its parameters make no sense ({error})") from error
     fitted = record.fields("fitted")
     vars(model).update(fitted_from_json(fitted, tensors, is_classifier(model)))

@@ -19,7 +19,7 @@ import time
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from parablock.monitor.history import Record
+from parablock.replacing import replacing
 
 logger = logging.getLogger("parablock")
 _MARK, _VERSION = b"parablock checkpoint\n", 3
@@ -147,7 +148,6 @@ class Snapshot:
 
 def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) -> None:
     """Replace the file at once, or leave it as it is and raise an error."""
-    place = Path(path)
     told = {
         "fingerprint": fingerprint,
         "iteration": snapshot.iteration,
@@ -163,19 +163,10 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) ->
     body = io.BytesIO()
     np.savez(body, **arrays)
     data = body.getbuffer()
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        with open(beside, "wb") as file:
-            file.write(_MARK)
-            file.write(_HEADER.pack(_VERSION, len(data), hashlib.sha256(data).digest()))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, place)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+    with replacing(path) as file:
+        file.write(_MARK)
+        file.write(_HEADER.pack(_VERSION, len(data), hashlib.sha256(data).digest()))
+        file.write(data)
 
 
 def read(path: str | os.PathLike[str], fingerprint: str | None = None) -> Snapshot:

@@ -14,6 +14,8 @@ from parablock.report.words import number
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
 _MOST_POINTS, _MOST_MARKERS = 800, 40
+_SMALLEST, _LARGEST = 1e-300, 1e300  # of values that are drawn: what lies between them can be computed
+_MOST_DIGITS = 12  # after the point, of a number at an axis
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -53,7 +55,7 @@ def line_chart(
     level: tuple[float, str] | None = None,
 ) -> str:
     """The SVG of some lines over common places; `notes` say what each place is, for who points at it."""
-    chosen = [i for i in sampled(len(x)) if math.isfinite(x[i])]
+    chosen = [i for i in sampled(len(x)) if _shown(x[i], across.log) is not None]
     shown = {one.name: [_shown(one.values[i], up.log) for i in chosen] for one in series}
     every = [value for values in shown.values() for value in values if value is not None]
     if level is not None and _shown(level[0], up.log) is not None:
@@ -90,7 +92,9 @@ def bar_chart(name: str, summary: str, values: Sequence[float], across: str, up:
     chosen = sampled(len(values))
     top = _scale([0.0, *(values[i] for i in chosen)], Axis(up))
     room = (WIDTH - _LEFT - _RIGHT) / max(1, len(chosen))
-    ends = [(0.5, "1"), (len(chosen) - 0.5, f"{len(values):,}")] if len(values) > 1 else [(0.5, "1")]
+    ends = [(0.5 / len(chosen), "1")]
+    if len(values) > 1:
+        ends.append((1 - 0.5 / len(chosen), f"{len(values):,}"))
     parts, hover = [_grid(_Scale(0, len(chosen), ends), top, Axis(across), Axis(up))], []
     for place, i in enumerate(chosen):
         tall = top.place(values[i]) * (HEIGHT - _TOP - _BOTTOM)
@@ -105,6 +109,8 @@ def bar_chart(name: str, summary: str, values: Sequence[float], across: str, up:
 
 
 class _Scale:
+    """From `low` to `high`, or these powers of ten; marks have their place, from 0 to 1, and their text."""
+
     def __init__(self, low: float, high: float, ticks: list[tuple[float, str]], log: bool = False) -> None:
         self.low, self.high, self.ticks, self.log = low, high, ticks, log
 
@@ -116,7 +122,7 @@ class _Scale:
 
 
 def _shown(value: float, log: bool) -> float | None:
-    return float(value) if math.isfinite(value) and (value > 0 or not log) else None
+    return float(value) if abs(value) <= _LARGEST and (value > 0 or not log) else None
 
 
 def _scale(values: Sequence[float], axis: Axis) -> _Scale:
@@ -124,19 +130,23 @@ def _scale(values: Sequence[float], axis: Axis) -> _Scale:
         lowest = math.floor(math.log10(min(values, default=0.1)) + 1e-9)
         highest = max(lowest + 1, math.ceil(math.log10(max(values, default=1.0)) - 1e-9))
         powers = range(lowest, highest + 1, -(-(highest - lowest) // 6))
-        ticks = [(10.0**power, f"10{str(power).translate(_SUPERSCRIPT)}") for power in powers]
+        length = highest - lowest
+        ticks = [((power - lowest) / length, f"10{str(power).translate(_SUPERSCRIPT)}") for power in powers]
         return _Scale(lowest, highest, ticks, log=True)
     low, high = float(min(values, default=0.0)), float(max(values, default=1.0))
     if axis.low is not None:
         low = min(low, axis.low)
-    if high == low:
-        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+    size = max(abs(low), abs(high))
+    if high - low <= max(_SMALLEST, 1e-12 * size):
+        half = 0.5 * (size if size > _SMALLEST else 1.0)
+        low, high = low - half, high + half
     step = _nice((high - low) / 4)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     digits = max(0, -math.floor(math.log10(step)))
     marks = [place * step for place in range(first, last + 1)]
     largest = max(abs(mark) for mark in marks)
-    return _Scale(marks[0], marks[-1], [(mark, _tick(mark, largest, digits)) for mark in marks])
+    ticks = [(place / (last - first), _tick(mark, largest, digits)) for place, mark in enumerate(marks)]
+    return _Scale(marks[0], marks[-1], ticks)
 
 
 def _nice(step: float) -> float:
@@ -149,18 +159,18 @@ def _tick(value: float, largest: float, digits: int) -> str:
     for unit, word in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if largest >= 10 * unit:
             return f"{value / unit:g} {word}" if value else "0"
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{digits}f}" if digits <= _MOST_DIGITS else f"{value:.3g}"
 
 
 def _grid(right: _Scale, top: _Scale, across: Axis, up: Axis) -> str:
     parts = []
-    for value, text in top.ticks:
-        y = HEIGHT - _BOTTOM - top.place(value) * (HEIGHT - _TOP - _BOTTOM)
+    for place, text in top.ticks:
+        y = HEIGHT - _BOTTOM - place * (HEIGHT - _TOP - _BOTTOM)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="tick" text-anchor="end" x="{_LEFT - 6}" y="{y + 4:.1f}">{escape(text)}</text>')
     bottom = HEIGHT - _BOTTOM
-    for value, text in right.ticks:
-        x = _LEFT + right.place(value) * (WIDTH - _LEFT - _RIGHT)
+    for place, text in right.ticks:
+        x = _LEFT + place * (WIDTH - _LEFT - _RIGHT)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>')
         parts.append(f'<text class="tick" text-anchor="middle" x="{x:.1f}" y="{bottom + 18}">{escape(text)}</text>')
     middle = (_LEFT + WIDTH - _RIGHT) / 2

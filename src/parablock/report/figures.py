@@ -46,7 +46,8 @@ def _charts(log: Log) -> Iterator[_Chart]:
     history = log.history
     objective = np.array([record.objective for record in history])
     last = float(np.nanmin(objective)) if np.isfinite(objective).any() else math.nan
-    error = (objective - last) / (abs(last) or 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = (objective - last) / (abs(last) or 1.0)
     error[~(error >= _ROUNDING)] = math.nan
     yield _Chart(
         "Distance from the optimum",
@@ -128,12 +129,13 @@ def _blocks(log: Log) -> str:
     if not isinstance(partition, dict):
         return ""
     sizes = partition.get("sizes")
-    if not isinstance(sizes, list) or not sizes or any(number_or_none(one) is None for one in sizes):
+    known = [number_or_none(one) for one in sizes] if isinstance(sizes, list) else []
+    ordered = sorted((one for one in known if one is not None and 0 <= one < 2**63), reverse=True)
+    if not known or len(ordered) < len(known):
         return ""
-    ordered = sorted((float(one) for one in sizes), reverse=True)
     mass = number_or_none(partition.get("mass"))
     inside = "" if mass is None else f" {share(mass)} of the kernel's squared mass is inside them."
-    count = f"{number(len(sizes))} block{'' if len(sizes) == 1 else 's'}"
+    count = f"{number(len(ordered))} block{'' if len(ordered) == 1 else 's'}"
     hint = f"{str(partition.get('method', '')).capitalize()} partition, {count}, the largest first.{inside}"
     summary = f"from {number(ordered[0])} down to {number(ordered[-1])} rows"
     notes = [f"block {place} of {len(ordered)}" for place in range(1, len(ordered) + 1)]

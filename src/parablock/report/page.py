@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from parablock.callbacks.log_file import Log, number_or_none, read_log
+from parablock.replacing import replacing
 from parablock.report.figures import figures, numbers_table, phase_bar, phases
 from parablock.report.words import certificate, duration, number, sentences, share, size, status
 
@@ -49,17 +49,10 @@ def write_report(log_path: str | os.PathLike[str], html_path: str | os.PathLike[
     True
     """
     page = html(read_log(log_path, run))
-    place = Path(html_path)
-    if not place.absolute().parent.is_dir():
+    if not Path(html_path).absolute().parent.is_dir():
         raise FileNotFoundError(f"The folder of {os.fspath(html_path)!r} does not exist: create it first.")
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(page, encoding="utf-8")
-        os.replace(beside, place)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+    with replacing(html_path) as file:
+        file.write(page.encode("utf-8", errors="replace"))  # JSON can say what is half a letter
 
 
 def html(log: Log) -> str:
@@ -185,5 +178,8 @@ def _text(value: Any, escaped: bool = True) -> str:
     elif isinstance(value, str):
         words = value
     else:
-        words = json.dumps(value, ensure_ascii=False)
+        try:
+            words = json.dumps(value, ensure_ascii=False)
+        except RecursionError:
+            words = "…"
     return escape(words, quote=True) if escaped else words

@@ -183,6 +183,14 @@ def test_an_empty_file_is_filled(path):
     assert read_log(path).end["reason"] == "converged"
 
 
+def test_a_log_goes_through_a_pipe(path):
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE, text=True) as reader:
+        machine().set_callbacks(JSONLog(path)).fit(X, y)
+        events = [json.loads(line)["event"] for line in reader.stdout]
+    assert (events[0], events[-1]) == ("start", "end")
+
+
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"The folder of the log .* does not exist: create it first"):
         machine().set_callbacks(JSONLog(tmp_path / "no" / "run.jsonl")).fit(X, y)

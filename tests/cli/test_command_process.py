@@ -141,7 +141,7 @@ def test_a_model_can_be_written_to_a_pipe(tmp_path, files):
     content = (tmp_path / "pipe").read_bytes()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert err.splitlines()[-1] == "wrote to pipe"
+    assert err.splitlines()[-1] == "wrote pipe"
     (tmp_path / "model.pbk").write_bytes(content)
     assert library.load(tmp_path / "model.pbk").stop_reason_ == "converged"
 

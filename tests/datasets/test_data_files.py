@@ -193,7 +193,7 @@ def test_names_are_kept_in_npz_files(tmp_path, kind):
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], [1, 2]])
 def test_names_that_do_not_fit(tmp_path, names):
     np.savez(tmp_path / "a.npz", X=np.eye(2), feature_names=names)
-    with pytest.raises(DataError, match="not text for 2 features"):
+    with pytest.raises(DataError, match=r"its feature_names must be text of shape \(2,\), one a feature; they are"):
         read_data(tmp_path / "a.npz")
 
 

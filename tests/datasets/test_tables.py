@@ -120,6 +120,7 @@ def test_columns_that_are_left_out_may_hold_anything():
         ("x,3.5,2\ny,3.0,1\n", {"target": "3", "drop": ["1"]}, None),
         ("id,2019,2020\n1,2,3\n", {"target": "2020"}, ["id", "2019"]),
         ("1,0\n0.3,0.5\n", {"features": ["1", "0"]}, ["1", "0"]),
+        ("1,0,5\n-1,1,3\n", {"target": "1", "features": ["a", "b"]}, None),
         (",a,b\n0,5.1,3.5\n", {"features": ["a", "b"]}, ["a", "b"]),  # as pandas writes a table with its index
     ],
 )

@@ -141,7 +141,7 @@ def read_log(path: str | os.PathLike[str], run: int = -1) -> Log:
 
 def refuse_other_file(path: Path) -> bool:
     """Raise an error if the file is something else than a log; returns whether its last line was never finished."""
-    if not path.exists():
+    if not path.is_file():  # nothing there, or a pipe that cannot be read
         return False
     with open(path, "rb") as file:
         head = file.readline(1 << 20)

@@ -109,7 +109,7 @@ class Scaling:
             if factor.ndim != 1 or (offset is not None and offset.shape != factor.shape):
                 raise ValueError("there must be one number a feature")
             names = told.get("names")
-            if names is not None and not (len(names) == len(factor) and all(isinstance(name, str) for name in names)):
+            if names is not None and [type(name) for name in names] != [str] * len(factor):
                 raise ValueError("there must be one name a feature, or none at all")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise DataError(f"{path}: this is no file of --save-scaling ({error})") from error

@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     if is_first(options.engine) and not is_untrained(model):
         write_trained(model, options.output, model_format(options.output, otherwise="pbk"))
         written = Path(options.output)
-        tell(f"wrote {written} ({size(written.stat().st_size)})" if written.is_file() else f"wrote to {written}")
+        tell(f"wrote {options.output}" + (f" ({size(written.stat().st_size)})" if written.is_file() else ""))
     return INTERRUPTED if model.stop_reason_ == "interrupted" else 0
 
 

@@ -38,7 +38,9 @@ def read_npz(source: Any) -> Data:
         try:
             if set(arrays) >= _CSR or "X" in arrays:
                 X = _sparse(arrays, name) if set(arrays) >= _CSR else arrays["X"]
-                return Data(X, arrays.get("y"), _names(arrays, X.shape[-1], name))
+                return Data(X, arrays.get("y"), _names(arrays, X.shape[1:], name))
+        except DataError:
+            raise
         except (ValueError, KeyError, zipfile.BadZipFile) as error:
             raise DataError(f"{name}: an array in it cannot be read ({error})") from error
         found = ", ".join(arrays) or "nothing"
@@ -48,13 +50,14 @@ def read_npz(source: Any) -> Data:
         )
 
 
-def _names(arrays: Any, count: int, name: str) -> list[str] | None:
+def _names(arrays: Any, shape: tuple[int, ...], name: str) -> list[str] | None:
     if "feature_names" not in arrays:
         return None
     names = arrays["feature_names"]
-    if names.dtype.kind != "U" or names.shape != (count,):
+    if names.dtype.kind != "U" or names.shape != shape:
         raise DataError(
-            f"{name}: its feature_names are {names.dtype} of shape {names.shape}, and not text for {count} features"
+            f"{name}: its feature_names must be text of shape {shape}, one a feature; they are {names.dtype} of shape "
+            f"{names.shape}"
         )
     return [str(title) for title in names]
 

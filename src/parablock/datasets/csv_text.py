@@ -152,6 +152,8 @@ def _is_header(cells: list[str], name: str, no_features: Sequence[str | int], fe
         return False
     if "text" in kinds:
         return True
+    if features is not None:  # and not all there
+        return False
     raise DataError(
         f"{name}: {found[0]} can be a column's number, or its name if the first line is a header. Say whether it is "
         "one: --header yes or no, in Python header=True or False"

@@ -14,6 +14,7 @@ from benchmarks.rivals import (
     LIBSVM,
     PSVM,
     CascadeSVM,
+    FirstStep,
     Nystroem,
     Parablock,
     PPackSVM,
@@ -110,6 +111,10 @@ def _dual(make: Any, **options: Any) -> Callable[[Problem, Place], Rival]:
     return lambda problem, place: make(problem.C, problem.gamma, tol=TOL, **options, **place.options)
 
 
+def _first_step(loss: str = "hinge") -> Callable[[Problem, Place], Rival]:
+    return lambda problem, place: _dual(FirstStep, blocks=place.blocks(len(problem.y)), loss=loss)(problem, place)
+
+
 def _features(make: Any, count: int, loss: str = "hinge") -> Callable[[Problem, Place], Rival]:
     def made(problem: Problem, place: Place) -> Rival:
         device = {"device": place.device} if make is Nystroem else {}
@@ -127,7 +132,7 @@ def svm_solvers(scale: str) -> dict[str, Solver]:
     """Of the support vector machine, by the names that ``--only`` takes."""
     small = scale == "small"
     solvers = {
-        "first-step": Solver("PBM, first step", _algorithm_1(1, "local"), VERMILION, "*", ""),
+        "first-step": Solver("PBM, first step", _first_step(), VERMILION, "*", ""),
         "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(100), VERMILION, "o"),
         "parablock": Solver("parablock", _ours({"tol": TOL}), BLACK, "s"),
         "dcsvm": Solver("DC-SVM", _dual(DCSVM), BLUE, "D"),
@@ -175,7 +180,7 @@ def feature_solvers(scale: str, loss: str = "hinge") -> dict[str, Solver]:
 def logistic_solvers(scale: str) -> dict[str, Solver]:
     """Of logistic regression."""
     solvers = {
-        "first-step": Solver("PBM, first step", _algorithm_1(1, "local", "logistic"), VERMILION, "*", ""),
+        "first-step": Solver("PBM, first step", _first_step("logistic"), VERMILION, "*", ""),
         "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(60, loss="logistic"), VERMILION, "o"),
         "parablock": Solver("parablock", _ours({"tol": TOL}, loss="logistic"), BLACK, "s"),
         "ppack": Solver(

@@ -68,6 +68,6 @@ def _draw(results: list[dict[str, Any]], optimum: float, path: Any) -> None:
         axes.plot(seconds * result["ranks"], error, color=colour, marker=marker, markersize=4, label=label)
     axes.axhline(scaling.ERROR, color="0.6", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="seconds x workers", ylabel="relative error of the dual objective")
-    plain_ticks(axes)
+    plain_ticks(axes.xaxis)
     axes.legend()
     save(figure, path)

@@ -34,7 +34,8 @@ def draw_courses(
 ) -> None:
     """A column of panels for each data set; rows are "error" and "accuracy", both over seconds."""
     plt = pyplot()
-    size = (0.6 + 3.7 * len(measured), 0.9 + 2.9 * len(rows))
+    alone = len(measured) == 1
+    size = (8.0 if alone else 0.6 + 3.7 * len(measured), 0.9 + 2.9 * len(rows))
     figure, grid = plt.subplots(
         len(rows), len(measured), figsize=size, squeeze=False, sharex="col", layout="constrained"
     )
@@ -61,8 +62,8 @@ def draw_courses(
     figure.suptitle(title, fontweight="bold")
     # What has no dual objective is in the accuracy panels only, so the legend is of all panels together.
     entries = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
-    columns = min(len(entries), 2 + len(measured))
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+    place = "outside right upper" if alone else "outside lower center"
+    figure.legend(entries.values(), entries.keys(), loc=place, ncols=1 if alone else 2 + len(measured))
     save(figure, path)
 
 

@@ -17,7 +17,7 @@ from parablock.datasets import load_covtype_sample
 
 ROWS = {"small": 400, "full": 4_000}
 BLOCKS = 8
-SMALL = 1e-6  # relative error that iterations are counted to
+SMALL, WORDS = 1e-6, "1e-6"  # relative error that iterations are counted to
 POINTS = 120  # of a curve that are kept
 ITERATIONS = {"exact": 300, "least": 1500, "blocks": 600, "constants": 200}  # at most, of each kind of run
 KERNELS: dict[str, dict[str, Any]] = {
@@ -84,7 +84,7 @@ def _blocks(X: np.ndarray, y: np.ndarray, many: tuple[int, ...]) -> list[dict[st
                 objectives = run_algorithm_1(X, y, "hinge", kernel, most, EXACT, partition=partition, n_blocks=count)
                 rate = Rate.of(objectives, optimum)
                 found.append({"kernel": kernel_name, "partition": partition, "blocks": count, **_kept(rate)})
-                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(SMALL)} to {SMALL:g}")
+                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(SMALL)} to {WORDS}")
     return found
 
 
@@ -97,7 +97,14 @@ def _kept(rate: Rate) -> dict[str, Any]:
 
 def _tables(stored: dict[str, Any]) -> tuple[str, ...]:
     solvers = markdown_table(
-        ("kernel", "loss", "solver of the blocks", "rate an iteration", "straightness", f"iterations to {SMALL:g}"),
+        (
+            "kernel",
+            "loss",
+            "solver of the blocks",
+            "rate an iteration",
+            "straightness",
+            f"iterations to {WORDS}",
+        ),
         [(one["kernel"], one["loss"], one["solver"], *_rate(one), _until(one)) for one in stored["solvers"]],
     )
     blocks = markdown_table(
@@ -107,7 +114,7 @@ def _tables(stored: dict[str, Any]) -> tuple[str, ...]:
             "blocks",
             "rate an iteration",
             "straightness",
-            f"to {SMALL:g}",
+            f"to {WORDS}",
         ),
         [(one["kernel"], one["partition"], str(one["blocks"]), *_rate(one), _until(one)) for one in stored["blocks"]],
     )
@@ -161,7 +168,7 @@ def _draw_blocks(axes: Any, kernel: str, runs: list[dict[str, Any]]) -> None:
         over = [(one["blocks"], one["iterations"]) for one in own if one["until"] is None]
         if over:
             axes.plot(*zip(*over), linestyle="none", marker=marker, color=colour, markerfacecolor="white")
-    axes.set(xscale="log", yscale="log", xlabel="blocks k", ylabel=f"iterations to {SMALL:g} (hollow: more)")
+    axes.set(xscale="log", yscale="log", xlabel="blocks k", ylabel=f"iterations to {WORDS} (hollow: more)")
     axes.set_title(f"{kernel}, hinge")
     axes.set_xticks(sorted({one["blocks"] for one in runs}))
     axes.xaxis.set_major_formatter("{x:g}")

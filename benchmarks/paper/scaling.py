@@ -16,7 +16,7 @@ from benchmarks.paper.solvers import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from benchmarks.running import markdown_table, note
 
 RANKS = {"small": (1, 2), "full": (1, 2, 4, 8, 16)}
-ROWS = {"small": 20_000, "full": 100_000}
+ROWS = {"small": 50_000, "full": 100_000}
 STYLES = ((BLACK, "o"), (VERMILION, "s"), (BLUE, "^"), (GREEN, "D"), (ORANGE, "v"))
 
 

@@ -198,10 +198,10 @@ def logistic_solvers(scale: str) -> dict[str, Solver]:
 def partition_solvers() -> dict[str, Solver]:
     """parablock with several partitions and predictions."""
     return {
-        "kmeans-local": Solver("k-means, local", _algorithm_1(40, "local"), VERMILION, "*"),
-        "kmeans-global": Solver("k-means, global", _algorithm_1(40), VERMILION, "o", "--"),
-        "random-local": Solver("random, local", _algorithm_1(40, "local", partition="random"), SKY, "*"),
-        "random-global": Solver("random, global", _algorithm_1(40, partition="random"), BLUE, "o", "--"),
-        "tree-global": Solver("tree, global", _algorithm_1(40, partition="tree"), GREEN, "^", "--"),
+        "kmeans-local": Solver("k-means, local", _algorithm_1(100, "local"), VERMILION, "*"),
+        "kmeans-global": Solver("k-means, global", _algorithm_1(100), VERMILION, "o", "--"),
+        "random-local": Solver("random, local", _algorithm_1(100, "local", partition="random"), SKY, "*"),
+        "random-global": Solver("random, global", _algorithm_1(100, partition="random"), BLUE, "o", "--"),
+        "tree-global": Solver("tree, global", _algorithm_1(100, partition="tree"), GREEN, "^", "--"),
         "regrouped": Solver("tree, regrouped (parablock)", _ours({"tol": TOL}), BLACK, "s"),
     }

@@ -21,11 +21,11 @@ from benchmarks.running import markdown_table, note
 from parablock import plan
 from parablock.planning.forecast import duration, size
 
-ROWS = {"small": (5_000, 10_000, 20_000, 40_000), "full": (50_000, 100_000, 200_000, 400_000)}
+ROWS = {"small": (10_000, 20_000, 40_000, 80_000, 160_000), "full": (50_000, 100_000, 200_000, 400_000)}
 TEST_ROWS = 5_000
 WARM_UP_ROWS = 500  # are fitted first: what is compiled or loaded once is not counted
 BLOCK = 2_500  # rows of a block; those of the paper's 32 machines had 262,742
-MOST_ROWS_TO_THE_END = {"small": 20_000, "full": 100_000}
+MOST_ROWS_TO_THE_END = {"small": 40_000, "full": 100_000}
 WHOLE: dict[str, Any] = {"rows": 8_407_752, "features": 20_216_830, "nonzeros": 36.0, "ranks": 32, "watched": 1.0}
 PAPER = {"first step": 1_832, "whole fit": 12_700}
 

@@ -63,7 +63,7 @@ def draw_courses(
     # What has no dual objective is in the accuracy panels only, so the legend is of all panels together.
     entries = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
     place = "outside right upper" if alone else "outside lower center"
-    figure.legend(entries.values(), entries.keys(), loc=place, ncols=1 if alone else 2 + len(measured))
+    figure.legend(entries.values(), entries.keys(), loc=place, ncols=2 * len(measured) - 1)
     save(figure, path)
 
 
@@ -120,11 +120,13 @@ def _draw(axes: Any, solver: Solver, points: np.ndarray, every: bool) -> None:
 
 
 def _annotate(axes: Any, solver: Solver, points: np.ndarray, numbers: Sequence[int], high: float) -> None:
+    from matplotlib.patheffects import withStroke
+
     for number, seconds, value in zip(numbers, *points, strict=False):
         if value < 0.97 * high:
             axes.annotate(
                 f"{number:,}", (seconds, value), xytext=(-5, -3), textcoords="offset points", ha="right",
-                fontsize=7, color=solver.colour,
+                fontsize=7, color=solver.colour, path_effects=[withStroke(linewidth=2, foreground="white")],
             )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def _lines(one: Measured, solvers: Mapping[str, Solver], what: str) -> list[Line
             series.setdefault(solvers[key].series, []).append(key)
             continue
         points = course.errors(one.optimum) if what == "error" else _failures(course.accuracies())
-        if points:
+        if points and (what == "accuracy" or solvers[key].dual):
             seconds, values = np.array(points).T
             lines.append((solvers[key], np.array([seconds, np.maximum(values, LEAST_ERROR)]), []))
     if what == "accuracy":

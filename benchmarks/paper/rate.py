@@ -19,7 +19,7 @@ ROWS = {"small": 400, "full": 4_000}
 BLOCKS = 8
 SMALL, WORDS = 1e-6, "1e-6"  # relative error that iterations are counted to
 POINTS = 120  # of a curve that are kept
-ITERATIONS = {"exact": 300, "least": 1500, "blocks": 600, "constants": 200}  # at most, of each kind of run
+ITERATIONS = {"exact": 1500, "least": 6000, "blocks": 600, "constants": 200}  # at most, of each kind of run
 KERNELS: dict[str, dict[str, Any]] = {
     "positive definite (rbf)": {"C": 1.0, "kernel": "rbf", "gamma": 2.0},
     "semi-definite (linear)": {"C": 0.1, "kernel": "linear"},

@@ -67,6 +67,8 @@ class Solver:
         What it is drawn as one of, where several solvers differ by a number only.
     number : int
         That number.
+    dual : bool
+        Whether its coefficients are a point of the dual problem without intercept.
     """
 
     label: str
@@ -77,6 +79,7 @@ class Solver:
     most_rows: int | None = None
     series: str = ""
     number: int = 0
+    dual: bool = True
 
 
 def _ours(
@@ -151,14 +154,17 @@ def svm_solvers(scale: str) -> dict[str, Solver]:
             lambda p, at: PPackSVM(p.C, p.gamma, epochs=8 if small else 2, moments=24, **at.options),
             GREEN,
             "^",
+            dual=False,
         ),
         "psvm-0.5": Solver(
-            "PSVM, rank n^0.5", lambda p, at: PSVM(p.C, p.gamma, power=0.5, **at.options), GREY, "<", ""
+            "PSVM, rank n^0.5", lambda p, at: PSVM(p.C, p.gamma, power=0.5, **at.options), GREY, "<", "", dual=False
         ),
         "psvm-0.6": Solver(
-            "PSVM, rank n^0.6", lambda p, at: PSVM(p.C, p.gamma, power=0.6, **at.options), GREY, ">", ""
+            "PSVM, rank n^0.6", lambda p, at: PSVM(p.C, p.gamma, power=0.6, **at.options), GREY, ">", "", dual=False
         ),
-        "libsvm": Solver("LIBSVM (with intercept)", lambda p, at: LIBSVM(p.C, p.gamma), BLACK, "x", "", 60_000),
+        "libsvm": Solver(
+            "LIBSVM (with intercept)", lambda p, at: LIBSVM(p.C, p.gamma), BLACK, "x", "", 60_000, dual=False
+        ),
     }
     return solvers | feature_solvers(scale)
 

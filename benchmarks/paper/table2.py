@@ -23,8 +23,6 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
     }
 }
 TO_THE_ERROR = ("algorithm-1", "parablock", "dcsvm")  # measured when they reach the paper's relative error
-# LIBSVM's dual problem has another optimum, that with an intercept; the others' coefficients solve another problem.
-NOT_THIS_DUAL = ("libsvm", "ppack", "psvm-0.5", "psvm-0.6")
 
 
 def run(request: Request) -> None:
@@ -46,18 +44,18 @@ def table(
     )  # fmt: skip
     rows = []
     for key, course in one.courses.items():
-        cells = solvers[key].label, *_cells(key, course, one.optimum)
+        cells = solvers[key].label, *_cells(key, course, one.optimum if solvers[key].dual else None)
         if paper:
             cells += (f"{paper[key][0]:,.0f}", f"{paper[key][1]:.2f}") if key in paper else ("-", "-")
         rows.append(cells)
     return markdown_table(head, rows)
 
 
-def _cells(key: str, course: Course, optimum: float) -> tuple[str, ...]:
+def _cells(key: str, course: Course, optimum: float | None) -> tuple[str, ...]:
     accuracy, error, at_goal = course.last.accuracy, "-", "-"
-    if course.last.objective is not None and key not in NOT_THIS_DUAL:
+    if course.last.objective is not None and optimum is not None:
         error = f"{(course.last.objective - optimum) / abs(optimum):.1e}"
-    if key in TO_THE_ERROR:
+    if key in TO_THE_ERROR and optimum is not None:
         goal = course.reached(optimum)
         at_goal = "not reached" if goal is None else f"{goal.seconds:.2f}"
         if goal is not None and goal.accuracy is not None:

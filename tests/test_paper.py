@@ -172,6 +172,13 @@ def test_every_set_loads(name):
     assert problem.X_test.shape[1] == problem.X.shape[1]
 
 
+def test_few_rows_are_taken_from_everywhere():
+    X, _, X_test, _ = load_covtype_sample()
+    problem = load_problem("covtype", "small", 3)
+    assert np.array_equal(problem.X, X[[0, (len(X) - 1) // 2, len(X) - 1]])
+    assert len(problem.X_test) == min(5_000, len(X_test))
+
+
 @pytest.mark.parametrize("scale", ["small", "full"])
 def test_every_solver_can_be_made_for_every_place(scale, covtype):
     for device in ("cpu", "cuda"):

@@ -15,13 +15,13 @@ def run(request: Request) -> None:
     solvers = svm_solvers(scale)
     measured = measure("comparison", request, SETS[scale], solvers)
     store = request.store("comparison")
-    draw_courses(measured, solvers, ("accuracy",), store.figure, "Test accuracy over time")
+    draw_courses(measured, solvers, ("accuracy",), store.figure, "Test error over time")
     lines = [
         f"- {name}, {100 * goal:.1f} %: {', '.join(_reached(one, solvers, goal)) or 'nobody'}"
         for name, one in measured.items()
         for goal in _goals(one)
     ]
-    figure = f"![Test accuracy over time for all solvers]({store.figure.name})"
+    figure = f"![Test error over time for all solvers]({store.figure.name})"
     store.publish(f"{figure}\n\nSeconds to a test accuracy:\n\n" + "\n".join(lines))
 
 

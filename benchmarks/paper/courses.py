@@ -109,7 +109,8 @@ def _known(stored: dict[str, object], solvers: Mapping[str, Solver]) -> Measured
     kept: dict[str, dict] = stored["courses"]  # type: ignore[assignment]
     courses = {key: Course.of(kept[key]) for key in solvers if key in kept}
     # A later fit may have got below what was taken for the optimum.
-    found = [point.objective for course in courses.values() for point in course.points if point.objective is not None]
+    points = [point for key, course in courses.items() if solvers[key].dual for point in course.points]
+    found = [point.objective for point in points if point.objective is not None]
     if stored["optimum"] is not None:
         found.append(float(stored["optimum"]))  # type: ignore[arg-type]
     return Measured(min(found, default=float("nan")), courses)

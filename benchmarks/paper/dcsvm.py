@@ -18,4 +18,4 @@ def run(request: Request) -> None:
     store = request.store("dcsvm")
     draw_courses(measured, solvers, ("error", "accuracy"), store.figure, "PBM and DC-SVM")
     tables = "\n\n".join(table(name, one, solvers) for name, one in measured.items())
-    store.publish(f"![Objective and accuracy of PBM and DC-SVM over time]({store.figure.name})\n\n{tables}")
+    store.publish(f"![Objective and test error of PBM and DC-SVM over time]({store.figure.name})\n\n{tables}")

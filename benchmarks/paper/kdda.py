@@ -15,16 +15,17 @@ import scipy.sparse as sp
 from benchmarks.paper.courses import Request
 from benchmarks.paper.kdda_like import kdda_like
 from benchmarks.paper.problems import SETS
-from benchmarks.rivals import ALGORITHM_1, Parablock
+from benchmarks.paper.solvers import TOL
+from benchmarks.rivals import FirstStep, Parablock
 from benchmarks.running import markdown_table, note
 from parablock import plan
 from parablock.planning.forecast import duration, size
 
-ROWS = {"small": (5_000, 10_000, 20_000), "full": (50_000, 100_000, 200_000, 400_000)}
+ROWS = {"small": (10_000, 20_000, 40_000, 80_000, 160_000), "full": (50_000, 100_000, 200_000, 400_000)}
 TEST_ROWS = 5_000
 WARM_UP_ROWS = 500  # are fitted first: what is compiled or loaded once is not counted
 BLOCK = 2_500  # rows of a block; those of the paper's 32 machines had 262,742
-MOST_ROWS_TO_THE_END = {"small": 10_000, "full": 100_000}
+MOST_ROWS_TO_THE_END = {"small": 40_000, "full": 100_000}
 WHOLE: dict[str, Any] = {"rows": 8_407_752, "features": 20_216_830, "nonzeros": 36.0, "ranks": 32, "watched": 1.0}
 PAPER = {"first step": 1_832, "whole fit": 12_700}
 
@@ -52,14 +53,13 @@ def _measure(rows: int, to_the_end: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"rows": rows, "features_in_use": X.shape[1], "seconds_to_make": made}
     found["larger_class"] = float(max(np.mean(y_test > 0), np.mean(y_test < 0)))
     blocks = max(2, round(rows / BLOCK))
-    options = {**ALGORITHM_1, "n_blocks": blocks, "max_iter": 1}
     cpu = time.process_time()
-    first = Parablock(one.C, one.gamma, prediction="local", options=options).fit(X, y)
+    first = FirstStep(one.C, one.gamma, blocks=blocks, tol=TOL).fit(X, y)
     found["first_step"] = {"blocks": blocks, "seconds": first.seconds_, "cpu_seconds": time.process_time() - cpu}
     found["first_step"]["accuracy"] = first.score(X_test, y_test)
     note(f"{rows} rows: {found}")
     if to_the_end:
-        whole = Parablock(one.C, one.gamma, options={"tol": 1e-2}).fit(X, y)
+        whole = Parablock(one.C, one.gamma, options={"tol": TOL}).fit(X, y)
         support = len(whole.estimator_.support_)
         found["whole"] = {"seconds": whole.seconds_, "accuracy": whole.score(X_test, y_test), "support": support}
         found["whole"]["iterations"] = whole.estimator_.n_iter_

@@ -16,5 +16,5 @@ def run(request: Request) -> None:
     measured = measure("logistic", request, SETS[scale], solvers, loss="logistic")
     store = request.store("logistic")
     draw_courses(measured, solvers, ("error", "accuracy"), store.figure, "Logistic regression")
-    tables = "\n\n".join(table(name, one, solvers, paper={}) for name, one in measured.items())
-    store.publish(f"![Objective and accuracy over time, logistic regression]({store.figure.name})\n\n{tables}")
+    tables = "\n\n".join(table(name, one, solvers) for name, one in measured.items())
+    store.publish(f"![Objective and test error over time, logistic regression]({store.figure.name})\n\n{tables}")

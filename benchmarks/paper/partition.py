@@ -18,7 +18,7 @@ def run(request: Request) -> None:
     draw_courses(measured, solvers, ("error", "accuracy"), store.figure, "Partitions and predictions")
     labels = {key: solver.label for key, solver in solvers.items()}
     tables = "\n\n".join(_table(name, one, labels) for name, one in measured.items())
-    store.publish(f"![Objective and accuracy over time for each partition]({store.figure.name})\n\n{tables}")
+    store.publish(f"![Objective and test error over time for each partition]({store.figure.name})\n\n{tables}")
 
 
 def _table(name: str, one: Measured, labels: dict[str, str]) -> str:

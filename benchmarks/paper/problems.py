@@ -142,6 +142,14 @@ def load_problem(name: str, scale: str, rows: int | None = None) -> Problem:
     size = one.sizes[scale]
     n, m = size.rows if rows is None else rows, size.test_rows
     X, y, X_test, y_test = one.make(n, m)
-    X, y, X_test, y_test = X[:n], y[:n], X_test[:m], y_test[:m]
+    chosen, tested = _spread(len(y), n), _spread(len(y_test), m)
+    X, y, X_test, y_test = X[chosen], y[chosen], X_test[tested], y_test[tested]
     signs = (np.where(labels > 0, 1, -1).astype(np.int8) for labels in (y, y_test))
     return Problem(name, one.C, one.gamma, X, next(signs), X_test, next(signs))
+
+
+def _spread(there: int, wanted: int | None) -> Any:
+    """Rows at equal distances: some sets are in the order in which they were recorded."""
+    if wanted is None or wanted >= there:
+        return slice(None)
+    return np.linspace(0, there - 1, wanted).astype(np.intp)

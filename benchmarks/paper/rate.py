@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper.courses import Request
-from benchmarks.paper.figures import pyplot, save
+from benchmarks.paper.figures import plain_ticks, pyplot, save
 from benchmarks.paper.rates import EXACT, Rate, best_objective, constants, run_algorithm_1
 from benchmarks.paper.solvers import BLACK, BLUE, GREEN, VERMILION
 from benchmarks.running import markdown_table, note
@@ -17,9 +17,9 @@ from parablock.datasets import load_covtype_sample
 
 ROWS = {"small": 400, "full": 4_000}
 BLOCKS = 8
-SMALL = 1e-6  # relative error that iterations are counted to
+SMALL, WORDS = 1e-6, "1e-6"  # relative error that iterations are counted to
 POINTS = 120  # of a curve that are kept
-ITERATIONS = {"exact": 300, "least": 1500, "blocks": 600, "constants": 200}  # at most, of each kind of run
+ITERATIONS = {"exact": 1500, "least": 6000, "blocks": 600, "constants": 200}  # at most, of each kind of run
 KERNELS: dict[str, dict[str, Any]] = {
     "positive definite (rbf)": {"C": 1.0, "kernel": "rbf", "gamma": 2.0},
     "semi-definite (linear)": {"C": 0.1, "kernel": "linear"},
@@ -28,6 +28,7 @@ LOSSES = ("hinge", "logistic")
 PARTITIONS = ("kmeans", "tree", "random")
 MANY = {"small": (2, 4, 8, 16, 32), "full": (2, 4, 8, 16, 32, 64, 128)}
 COLOURS = {"greedy": VERMILION, "random": BLUE, "cyclic": GREEN}
+WIDTHS = {"greedy": 5.0, "random": 3.0, "cyclic": 1.2}  # of those that are exact, whose lines are nearly the same
 PARTITION_STYLES = {"kmeans": (VERMILION, "o"), "tree": (BLACK, "s"), "random": (BLUE, "^")}
 
 
@@ -83,7 +84,7 @@ def _blocks(X: np.ndarray, y: np.ndarray, many: tuple[int, ...]) -> list[dict[st
                 objectives = run_algorithm_1(X, y, "hinge", kernel, most, EXACT, partition=partition, n_blocks=count)
                 rate = Rate.of(objectives, optimum)
                 found.append({"kernel": kernel_name, "partition": partition, "blocks": count, **_kept(rate)})
-                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(SMALL)} to {SMALL:g}")
+                note(f"{kernel_name}, {partition}, {count} blocks: rate {rate.rate}, {rate.until(SMALL)} to {WORDS}")
     return found
 
 
@@ -96,7 +97,14 @@ def _kept(rate: Rate) -> dict[str, Any]:
 
 def _tables(stored: dict[str, Any]) -> tuple[str, ...]:
     solvers = markdown_table(
-        ("kernel", "loss", "solver of the blocks", "rate an iteration", "straightness", f"iterations to {SMALL:g}"),
+        (
+            "kernel",
+            "loss",
+            "solver of the blocks",
+            "rate an iteration",
+            "straightness",
+            f"iterations to {WORDS}",
+        ),
         [(one["kernel"], one["loss"], one["solver"], *_rate(one), _until(one)) for one in stored["solvers"]],
     )
     blocks = markdown_table(
@@ -106,7 +114,7 @@ def _tables(stored: dict[str, Any]) -> tuple[str, ...]:
             "blocks",
             "rate an iteration",
             "straightness",
-            f"to {SMALL:g}",
+            f"to {WORDS}",
         ),
         [(one["kernel"], one["partition"], str(one["blocks"]), *_rate(one), _until(one)) for one in stored["blocks"]],
     )
@@ -131,28 +139,38 @@ def _until(one: dict[str, Any]) -> str:
 
 
 def _draw(stored: dict[str, Any], path: Any) -> None:
-    figure, grid = pyplot().subplots(2, 3, figsize=(11, 6.4), layout="constrained")
+    figure, grid = pyplot().subplots(2, 3, figsize=(11, 7), layout="constrained")
     for row, kernel in enumerate(KERNELS):
         for column, loss in enumerate(LOSSES):
             axes = grid[row, column]
+            axes.set(xscale="log", yscale="log", xlabel="iteration", ylabel="relative error", title=f"{kernel}, {loss}")
             for one in stored["solvers"]:
                 if (one["kernel"], one["loss"]) == (kernel, loss) and one["errors"]:
                     choice, how = one["solver"].split(", ")
-                    line = "-" if how == "exact" else ":"
-                    axes.plot(*zip(*one["errors"]), line, color=COLOURS[choice], label=one["solver"], linewidth=1.4)
-            axes.set(xscale="log", yscale="log", xlabel="iteration", ylabel="relative error", title=f"{kernel}, {loss}")
-        axes = grid[row, 2]
-        for partition, (colour, marker) in PARTITION_STYLES.items():
-            points = [
-                (one["blocks"], one["until"])
-                for one in stored["blocks"]
-                if one["kernel"] == kernel and one["partition"] == partition and one["until"] is not None
-            ]
-            if points:
-                axes.plot(*zip(*points), color=colour, marker=marker, label=partition)
-        axes.set(
-            xscale="log", yscale="log", xlabel="blocks k", ylabel=f"iterations to {SMALL:g}", title=f"{kernel}, hinge"
-        )
-        axes.legend()
-    grid[0, 0].legend(fontsize=8)
+                    line, width = ("-", WIDTHS[choice]) if how == "exact" else (":", 1.4)
+                    axes.plot(*zip(*one["errors"]), line, color=COLOURS[choice], label=one["solver"], linewidth=width)
+            plain_ticks(axes.xaxis)
+        _draw_blocks(grid[row, 2], kernel, [one for one in stored["blocks"] if one["kernel"] == kernel])
+    for column, title in ((0, "solver of the blocks"), (2, "partition")):
+        handles, labels = grid[0, column].get_legend_handles_labels()
+        place = "outside lower left" if column == 0 else "outside lower right"
+        figure.legend(handles, labels, loc=place, ncols=3, title=title, alignment="left")
     save(figure, path)
+
+
+def _draw_blocks(axes: Any, kernel: str, runs: list[dict[str, Any]]) -> None:
+    """Iterations over the number of blocks; a hollow marker where there were not enough of them."""
+    for partition, (colour, marker) in PARTITION_STYLES.items():
+        own = [one for one in runs if one["partition"] == partition]
+        many = [one["blocks"] for one in own]
+        iterations = [one["until"] or one["iterations"] for one in own]
+        axes.plot(many, iterations, color=colour, marker=marker, label=partition)
+        over = [(one["blocks"], one["iterations"]) for one in own if one["until"] is None]
+        if over:
+            axes.plot(*zip(*over), linestyle="none", marker=marker, color=colour, markerfacecolor="white")
+    axes.set(xscale="log", yscale="log", xlabel="blocks k", ylabel=f"iterations to {WORDS} (hollow: more)")
+    axes.set_title(f"{kernel}, hinge")
+    axes.set_xticks(sorted({one["blocks"] for one in runs}))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    plain_ticks(axes.yaxis)

@@ -16,7 +16,7 @@ from benchmarks.paper.solvers import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from benchmarks.running import markdown_table, note
 
 RANKS = {"small": (1, 2), "full": (1, 2, 4, 8, 16)}
-ROWS = {"small": 20_000, "full": 100_000}
+ROWS = {"small": 50_000, "full": 100_000}
 STYLES = ((BLACK, "o"), (VERMILION, "s"), (BLUE, "^"), (GREEN, "D"), (ORANGE, "v"))
 
 
@@ -68,6 +68,6 @@ def _draw(results: list[dict[str, Any]], optimum: float, path: Any) -> None:
         axes.plot(seconds * result["ranks"], error, color=colour, marker=marker, markersize=4, label=label)
     axes.axhline(scaling.ERROR, color="0.6", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="seconds x workers", ylabel="relative error of the dual objective")
-    plain_ticks(axes)
+    plain_ticks(axes.xaxis)
     axes.legend()
     save(figure, path)

@@ -14,6 +14,7 @@ from benchmarks.rivals import (
     LIBSVM,
     PSVM,
     CascadeSVM,
+    FirstStep,
     Nystroem,
     Parablock,
     PPackSVM,
@@ -66,6 +67,8 @@ class Solver:
         What it is drawn as one of, where several solvers differ by a number only.
     number : int
         That number.
+    dual : bool
+        Whether its coefficients are a point of the dual problem without intercept.
     """
 
     label: str
@@ -76,6 +79,7 @@ class Solver:
     most_rows: int | None = None
     series: str = ""
     number: int = 0
+    dual: bool = True
 
 
 def _ours(
@@ -110,6 +114,10 @@ def _dual(make: Any, **options: Any) -> Callable[[Problem, Place], Rival]:
     return lambda problem, place: make(problem.C, problem.gamma, tol=TOL, **options, **place.options)
 
 
+def _first_step(loss: str = "hinge") -> Callable[[Problem, Place], Rival]:
+    return lambda problem, place: _dual(FirstStep, blocks=place.blocks(len(problem.y)), loss=loss)(problem, place)
+
+
 def _features(make: Any, count: int, loss: str = "hinge") -> Callable[[Problem, Place], Rival]:
     def made(problem: Problem, place: Place) -> Rival:
         device = {"device": place.device} if make is Nystroem else {}
@@ -127,7 +135,7 @@ def svm_solvers(scale: str) -> dict[str, Solver]:
     """Of the support vector machine, by the names that ``--only`` takes."""
     small = scale == "small"
     solvers = {
-        "first-step": Solver("PBM, first step", _algorithm_1(1, "local"), VERMILION, "*", ""),
+        "first-step": Solver("PBM, first step", _first_step(), VERMILION, "*", ""),
         "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(100), VERMILION, "o"),
         "parablock": Solver("parablock", _ours({"tol": TOL}), BLACK, "s"),
         "dcsvm": Solver("DC-SVM", _dual(DCSVM), BLUE, "D"),
@@ -146,14 +154,17 @@ def svm_solvers(scale: str) -> dict[str, Solver]:
             lambda p, at: PPackSVM(p.C, p.gamma, epochs=8 if small else 2, moments=24, **at.options),
             GREEN,
             "^",
+            dual=False,
         ),
         "psvm-0.5": Solver(
-            "PSVM, rank n^0.5", lambda p, at: PSVM(p.C, p.gamma, power=0.5, **at.options), GREY, "<", ""
+            "PSVM, rank n^0.5", lambda p, at: PSVM(p.C, p.gamma, power=0.5, **at.options), GREY, "<", "", dual=False
         ),
         "psvm-0.6": Solver(
-            "PSVM, rank n^0.6", lambda p, at: PSVM(p.C, p.gamma, power=0.6, **at.options), GREY, ">", ""
+            "PSVM, rank n^0.6", lambda p, at: PSVM(p.C, p.gamma, power=0.6, **at.options), GREY, ">", "", dual=False
         ),
-        "libsvm": Solver("LIBSVM (with intercept)", lambda p, at: LIBSVM(p.C, p.gamma), BLACK, "x", "", 60_000),
+        "libsvm": Solver(
+            "LIBSVM (with intercept)", lambda p, at: LIBSVM(p.C, p.gamma), BLACK, "x", "", 60_000, dual=False
+        ),
     }
     return solvers | feature_solvers(scale)
 
@@ -175,7 +186,7 @@ def feature_solvers(scale: str, loss: str = "hinge") -> dict[str, Solver]:
 def logistic_solvers(scale: str) -> dict[str, Solver]:
     """Of logistic regression."""
     solvers = {
-        "first-step": Solver("PBM, first step", _algorithm_1(1, "local", "logistic"), VERMILION, "*", ""),
+        "first-step": Solver("PBM, first step", _first_step("logistic"), VERMILION, "*", ""),
         "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(60, loss="logistic"), VERMILION, "o"),
         "parablock": Solver("parablock", _ours({"tol": TOL}, loss="logistic"), BLACK, "s"),
         "ppack": Solver(
@@ -193,10 +204,10 @@ def logistic_solvers(scale: str) -> dict[str, Solver]:
 def partition_solvers() -> dict[str, Solver]:
     """parablock with several partitions and predictions."""
     return {
-        "kmeans-local": Solver("k-means, local", _algorithm_1(40, "local"), VERMILION, "*"),
-        "kmeans-global": Solver("k-means, global", _algorithm_1(40), VERMILION, "o", "--"),
-        "random-local": Solver("random, local", _algorithm_1(40, "local", partition="random"), SKY, "*"),
-        "random-global": Solver("random, global", _algorithm_1(40, partition="random"), BLUE, "o", "--"),
-        "tree-global": Solver("tree, global", _algorithm_1(40, partition="tree"), GREEN, "^", "--"),
+        "kmeans-local": Solver("k-means, local", _algorithm_1(100, "local"), VERMILION, "*"),
+        "kmeans-global": Solver("k-means, global", _algorithm_1(100), VERMILION, "o", "--"),
+        "random-local": Solver("random, local", _algorithm_1(100, "local", partition="random"), SKY, "*"),
+        "random-global": Solver("random, global", _algorithm_1(100, partition="random"), BLUE, "o", "--"),
+        "tree-global": Solver("tree, global", _algorithm_1(100, partition="tree"), GREEN, "^", "--"),
         "regrouped": Solver("tree, regrouped (parablock)", _ours({"tol": TOL}), BLACK, "s"),
     }

@@ -4,6 +4,7 @@ from benchmarks.rivals.base import Model, Moment, Rival
 from benchmarks.rivals.cascade import CascadeSVM
 from benchmarks.rivals.casvm import CASVM
 from benchmarks.rivals.dcsvm import DCSVM
+from benchmarks.rivals.first_step import FirstStep
 from benchmarks.rivals.libsvm import LIBSVM
 from benchmarks.rivals.linear import Nystroem, RandomFeatures
 from benchmarks.rivals.ours import ALGORITHM_1, Parablock
@@ -17,6 +18,7 @@ __all__ = [
     "LIBSVM",
     "PSVM",
     "CascadeSVM",
+    "FirstStep",
     "Model",
     "Moment",
     "Nystroem",

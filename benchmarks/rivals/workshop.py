@@ -19,7 +19,7 @@ from benchmarks.rivals.models import Modeller
 from parablock.devices import DEVICES, Device
 from parablock.devices.base import BlockRule, BlockStep, Samples
 from parablock.kernels import Kernel
-from parablock.losses import Hinge
+from parablock.losses import Hinge, Loss
 from parablock.problem import Problem
 from parablock.solver.schedule import Wishes, bridge_rows
 
@@ -178,12 +178,15 @@ class KernelRival(Rival):
 
 @dataclass
 class DualRival(KernelRival):
-    """A rival that works on the dual problem of the support vector machine."""
+    """A rival that works on the dual problem, of the support vector machine if it does not say otherwise."""
+
+    def _make_loss(self) -> Loss:
+        return Hinge()
 
     @contextmanager
     def _workshop(self, X: Any, y: np.ndarray) -> Iterator[Workshop]:
         device, models = self.make_device(), Modeller.of(self.make_device, X, self.gamma)
-        problem = Problem.build(Hinge(), y, np.asarray(self.C), self.fit_intercept)
+        problem = Problem.build(self._make_loss(), y, np.asarray(self.C), self.fit_intercept)
         with device.session():
             samples = device.samples(X, models.kernel, models.centre)
             yield Workshop(device, models.kernel, samples, problem, models, np.random.default_rng(self.random_state))

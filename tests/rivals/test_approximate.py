@@ -9,10 +9,21 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
-from benchmarks.rivals import CASVM, LIBSVM, PSVM, Nystroem, PPackSVM, RandomFeatures
+from benchmarks.rivals import (
+    ALGORITHM_1,
+    CASVM,
+    LIBSVM,
+    PSVM,
+    FirstStep,
+    Nystroem,
+    Parablock,
+    PPackSVM,
+    RandomFeatures,
+)
 from benchmarks.rivals.casvm import balanced
 from benchmarks.rivals.low_rank import LowRank
 from benchmarks.rivals.psvm import incomplete_cholesky, interior_point
+from parablock import BlockSolver
 from tests.rivals.conftest import GAMMA, C
 from tests.small_problems import rbf
 
@@ -90,6 +101,20 @@ def test_ppacksvm_approaches_the_optimum(small):
     ]
     assert losses[0] > losses[1] > losses[2] > 0
     assert losses[2] < 0.02
+
+
+# --------------------------------------------------------------------------------------------------------- first step
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_the_first_step_is_that_of_algorithm_1(loss, small):
+    options = {**ALGORITHM_1, "n_blocks": 4, "max_iter": 1, "tol": 1e-4, "block_solver": BlockSolver(fraction=1e-6)}
+    shared = {"loss": loss, "n_jobs": 1}
+    whole = Parablock(C, GAMMA, prediction="local", options=options, **shared).fit(small.X, small.y)
+    alone = FirstStep(C, GAMMA, blocks=4, tol=1e-4, **shared).fit(small.X, small.y)
+    np.testing.assert_allclose(
+        alone.decision_function(small.X_test), whole.decision_function(small.X_test), rtol=1e-2, atol=1e-2
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- PSVM

@@ -12,6 +12,7 @@ from benchmarks.rivals import (
     LIBSVM,
     PSVM,
     CascadeSVM,
+    FirstStep,
     Model,
     Nystroem,
     Parablock,
@@ -25,6 +26,8 @@ from tests.rivals.conftest import GAMMA, C
 RIVALS = {
     "DCSVM": DCSVM(C, GAMMA, n_jobs=1),
     "DCSVM, early": DCSVM(C, GAMMA, early=1, n_jobs=1),
+    "FirstStep": FirstStep(C, GAMMA, blocks=3, n_jobs=1),
+    "FirstStep, logistic": FirstStep(C, GAMMA, blocks=3, loss="logistic", n_jobs=1),
     "CASVM": CASVM(C, GAMMA, clusters=4, n_jobs=1),
     "CascadeSVM": CascadeSVM(C, GAMMA, parts=4, n_jobs=1),
     "PPackSVM": PPackSVM(C, GAMMA, epochs=4, n_jobs=1),

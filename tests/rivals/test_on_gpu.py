@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="the GPU's kernels are Triton's")
 
 from benchmarks.paper.problems import Problem
 from benchmarks.paper.tracing import trace
-from benchmarks.rivals import ALGORITHM_1, CASVM, DCSVM, PSVM, CascadeSVM, Nystroem, Parablock, PPackSVM
+from benchmarks.rivals import ALGORITHM_1, CASVM, DCSVM, PSVM, CascadeSVM, FirstStep, Nystroem, Parablock, PPackSVM
 
 X, y = make_moons(60, noise=0.1, random_state=0)
 X, y = X.astype(np.float32), np.where(y > 0, 1, -1)
@@ -23,6 +23,8 @@ PROBLEM = Problem("moons", 2.0, 2.0, X[:40], y[:40], X[40:], y[40:])
 FIRST_STEP = {**ALGORITHM_1, "n_blocks": 2, "max_iter": 1}
 RIVALS = {
     "DCSVM": DCSVM(2.0, 2.0, levels=1, tol=1e-2),
+    "FirstStep": FirstStep(2.0, 2.0, blocks=2, tol=1e-2),
+    "FirstStep, logistic": FirstStep(2.0, 2.0, blocks=2, tol=1e-2, loss="logistic"),
     "CASVM": CASVM(2.0, 2.0, clusters=2, tol=1e-2),
     "CascadeSVM": CascadeSVM(2.0, 2.0, parts=2, tol=1e-2),
     "PPackSVM": PPackSVM(2.0, 2.0, pack=20),

@@ -20,7 +20,7 @@ help:
 	@echo "make lint     lint and type check only"
 	@echo "make format   rewrite the code in the house format"
 	@echo "make docs     build the documentation into build/docs/"
-	@echo "make paper    run the paper's experiments at their small scale (up to an hour) and rebuild docs/paper"
+	@echo "make paper    run the paper's experiments at their small scale (a quarter of an hour) and rebuild docs/paper"
 	@echo "make clean    remove the virtual environment, caches and build outputs"
 
 demo: $(VENV)/.installed-plot

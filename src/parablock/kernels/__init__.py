@@ -76,6 +76,5 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Sigmoid",
-    "kernel_is",
     "make_kernel",
 ]

@@ -63,7 +63,8 @@ class MPIEngine(RankEngine):
         """Ctrl-C is noted while this lasts and raised on all ranks together: one that left alone would be waited for
         for ever. A second one is raised at once."""
         before = signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+        # Whoever ignores it, or has a handler that Python does not know, means it.
+        if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
             yield
             return
 

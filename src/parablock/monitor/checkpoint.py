@@ -293,7 +293,8 @@ class Keeper:
     def listening(self) -> Iterator[None]:
         """SIGTERM, with which batch systems announce the end of a job's time, is noted while this lasts; one that
         nobody has looked for comes after it."""
-        if threading.current_thread() is not threading.main_thread():
+        foreign = signal.getsignal(signal.SIGTERM) is None  # a handler that Python does not know, and could not restore
+        if threading.current_thread() is not threading.main_thread() or foreign:
             yield
             return
 

@@ -10,7 +10,7 @@ from benchmarks.running import best_seconds, markdown_table, note
 from parablock import KernelSVC
 
 LARGER_LIMIT = "96MB"  # less than covtype's rows; a quarter of it is for those that are on the card
-LARGER_TOL = 0.05
+LARGER_ITERATIONS = 8
 
 
 def sparse() -> dict[str, Any]:
@@ -48,13 +48,14 @@ def sparse() -> dict[str, Any]:
 
 
 def larger() -> dict[str, Any]:
-    """The same fit with all rows on the card, and with rows that stay in host memory and pass by in tiles."""
+    """The same iterations with all rows on the card, and with rows that stay in host memory and pass by in tiles."""
     X, y, X_test, y_test = CASES["covtype"].data(None)
     found: dict[str, Any] = {}
     lines = []
     for place, limit in (("card", None), ("host", LARGER_LIMIT)):
-        options: dict[str, Any] = {"C": 32.0, "gamma": 32.0, "tol": LARGER_TOL, "memory_limit": limit}
-        model = KernelSVC(device="cuda", random_state=0, **options).fit(X, y)
+        model = KernelSVC(
+            C=32.0, gamma=32.0, max_iter=LARGER_ITERATIONS, device="cuda", memory_limit=limit, random_state=0
+        ).fit(X, y)
         accuracy, seconds = float(model.score(X_test, y_test)), model.history_[-1].seconds
         found[place] = {"objective": model.dual_objective_, "seconds": seconds, "accuracy": accuracy}
         difference = abs(model.dual_objective_ / found["card"]["objective"] - 1)
@@ -64,6 +65,6 @@ def larger() -> dict[str, Any]:
         )
         note(str(lines[-1]))
     head = (f"covtype, {X.nbytes / 2**20:.0f} MB: rows are on the", "memory_limit")
-    what = (f"dual objective, tol={LARGER_TOL:g}", "relative difference", "seconds", "test accuracy")
+    what = (f"dual objective after {LARGER_ITERATIONS} iterations", "relative difference", "seconds", "test accuracy")
     print(markdown_table((*head, *what), lines))
     return {"larger": found}

@@ -9,7 +9,6 @@ minimise     Algorithm 1                                        (section 4)
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -18,13 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from parablock import vectors
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
-from parablock.kernels import Called, Kernel
+from parablock.fingerprint import fingerprint_of
+from parablock.kernels import Kernel
 from parablock.losses import Loss
 from parablock.mapped import column_means, is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
@@ -56,7 +55,6 @@ _LARGE_BRIDGE, _MANY_MACHINES = 2, 4
 _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
-_FINGERPRINT_ROWS, _FINGERPRINT_VALUES = 256, 16
 
 
 @dataclass(frozen=True)
@@ -361,7 +359,7 @@ def _keeping(
         return
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    fingerprint = "" if checkpoint is None else _fingerprint(kernel, problem, X)
+    fingerprint = "" if checkpoint is None else fingerprint_of(kernel, problem, X)
     keeper = Keeper(checkpoint, fingerprint, order, crew.is_first, shelf)
     snapshot = None if shelf is None else shelf.start
     if snapshot is None:
@@ -382,25 +380,6 @@ def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str
     if resume == "auto" and not there:
         return None
     return read(checkpoint.path, fingerprint) if resume else None
-
-
-def _fingerprint(kernel: Kernel, problem: Problem, X: Any) -> str:
-    """What tells one problem from another; of the data some rows."""
-    digest = hashlib.sha256()
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.intp))
-    some = X[rows]
-    parameters, parts = vars(kernel), [problem.target, problem.weight]
-    parts += [some.data, some.indices, some.indptr] if sp.issparse(some) else [some]
-    if isinstance(kernel, Called):
-        # A function says nothing of itself that would hold in another process; its values do.
-        few = some[:_FINGERPRINT_VALUES]
-        parameters, parts = {}, [*parts, kernel.values(few, few)]
-    digest.update(repr((type(kernel).__qualname__, sorted(parameters.items()))).encode())
-    digest.update(repr((type(problem.loss).__qualname__, problem.loss.parameter, problem.intercept)).encode())
-    for part in parts:
-        digest.update(str(part.shape).encode())
-        digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
-    return digest.hexdigest()
 
 
 def _mean(X: Any) -> np.ndarray | None:

@@ -44,6 +44,8 @@ def draw_courses(
             axes = grid[row, column]
             axes.set(xscale="log", yscale="log", ylabel=LABELS[what], title=name if row == 0 else "")
             lines = _lines(one, solvers, what)
+            if not lines:  # none of these solvers has a dual objective
+                continue
             low, high = _shown(lines, what)
             if what == "accuracy":
                 axes.set_ylim(low, high)

@@ -113,14 +113,14 @@ class CpuDevice(Device):
         store = self._store_of(kernel, samples, sources)
         kept, fresh, homeless = store.plan(rows)
         columns = store.take(sources, rows[fresh])
-        placed = np.concatenate((kept, fresh))
-        places, weights = store.slot[rows[placed]], np.ascontiguousarray(coef[:, placed])
+        places, place = store.slot[rows[kept]], store.used - len(fresh)
+        known, new = coef[:, kept], coef[:, fresh]
         out = np.zeros((len(coef), len(samples)))
 
         def chunk(start: int) -> None:
             stop = min(start + size, len(samples))
-            store.fill(columns, store.used - len(fresh), start, stop)
-            store.dot(places, weights, start, stop, out)
+            store.dot(places, known, start, stop, out)
+            store.fill(columns, place, start, stop, new, out)
 
         size = self._chunk(samples)
         self._map(chunk, range(0, len(samples), size))

@@ -14,6 +14,7 @@ from numba import njit
 
 from parablock.devices.base import Rows
 from parablock.devices.cpu.samples import CpuSamples, narrow, used_features
+from parablock.devices.cpu.streaming import empty_lines, stream
 from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
@@ -50,7 +51,7 @@ class ColumnStore:
         self._watch(samples)
         # Memory that is not written to yet costs nothing, so all of the room is asked for at once.
         capacity = min(most, room // max(1, length * samples.dtype.itemsize))
-        self.columns = np.empty((capacity, length), dtype=samples.dtype)
+        self.columns = empty_lines(capacity, length, samples.dtype)
         self.slot = np.full(0, -1, dtype=np.int64)
         self.used = 0
 
@@ -109,10 +110,22 @@ class ColumnStore:
         assert isinstance(samples, CpuSamples)
         return narrow(samples, self._features)
 
-    def fill(self, fresh: CpuSamples, place: int, start: int, stop: int) -> None:
-        """Compute the values from start to stop of new columns, whose places begin at the given one."""
+    def fill(
+        self,
+        fresh: CpuSamples,
+        place: int,
+        start: int,
+        stop: int,
+        coef: np.ndarray | None = None,
+        out: np.ndarray | None = None,
+    ) -> None:
+        """Compute the values from start to stop of new columns, whose places begin at the given one; and as long as
+        they are in the cache, add them times coef (n_outputs, columns) to out."""
         for top, bottom, first, last, tile in tiles(self.kernel, fresh, self._narrow.take(slice(start, stop))):
-            self.columns[place + top : place + bottom, start + first : start + last] = tile
+            stream(tile, self.columns, place + top, start + first)
+            if coef is not None and out is not None:
+                rows = np.arange(bottom - top)
+                _add(tile, rows, coef[:, top:bottom], slice(0, last - first), out[:, start + first : start + last])
 
     def holds(self, rows: np.ndarray) -> np.ndarray:
         """Which of the rows have their columns kept. Changes nothing: several threads may ask at once."""
@@ -126,17 +139,20 @@ class ColumnStore:
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add the kept columns times coef (n_outputs, columns) to the values from start to stop of out."""
-        for output, values in enumerate(coef):
-            moved = np.flatnonzero(values)  # outputs share columns, but each moves variables of its own
-            _add_columns(
-                self.columns, places[moved], values[moved].astype(self.columns.dtype), start, stop, out[output]
-            )
+        _add(self.columns, places, coef, slice(start, stop), out[:, start:stop])
+
+
+def _add(columns: np.ndarray, places: np.ndarray, coef: np.ndarray, samples: slice, out: np.ndarray) -> None:
+    for output, values in enumerate(coef):
+        moved = np.flatnonzero(values)  # outputs share columns, but each moves variables of its own
+        _add_columns(
+            columns, places[moved], values[moved].astype(columns.dtype), samples.start, samples.stop, out[output]
+        )
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, out: Any) -> None:
+def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, total: Any) -> None:
     # Eight columns at a time in their own precision, whose rounding they have already; the long sum in double.
-    total = out[start:stop]
     whole = len(places) // 8 * 8
     for g in range(0, whole, 8):
         a, b = columns[places[g], start:stop], columns[places[g + 1], start:stop]

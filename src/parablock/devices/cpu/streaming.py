@@ -1,0 +1,68 @@
+"""Copies past the caches, for values that are written once and read much later.
+
+An ordinary store first reads the cache line that it will overwrite, and drives out of the cache what is still in use.
+A streaming store does neither: kernel columns that are kept take a third less memory traffic, which is what many cores
+wait for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LINE = 64  # bytes of a cache line
+
+
+def empty_lines(rows: int, length: int, dtype: Any) -> np.ndarray:
+    """Uninitialised memory for rows of at least the given length, each of whole cache lines."""
+    size = np.dtype(dtype).itemsize
+    width = -(-length * size // LINE) * LINE // size
+    memory = np.empty(rows * width + LINE // size, dtype=dtype)
+    start = -memory.ctypes.data % LINE // size
+    return memory[start : start + rows * width].reshape(rows, width)
+
+
+@njit(cache=True, nogil=True)
+def stream(values: Any, out: Any, top: int, start: int) -> None:
+    """Copy values to the rows of out from top on, at the columns from start on; out is of `empty_lines`."""
+    lanes = LINE // values.itemsize
+    length = values.shape[1]
+    before = min(-start % lanes, length)
+    after = before + (length - before) // lanes * lanes
+    for i in range(values.shape[0]):
+        source, target = values[i], out[top + i]
+        for j in range(before):
+            target[start + j] = source[j]
+        for j in range(before, after, lanes):
+            _stream_line(target, start + j, source, j)  # type: ignore[call-arg]
+        for j in range(after, length):
+            target[start + j] = source[j]
+
+
+@intrinsic
+def _stream_line(typing_context: Any, out: Any, to: Any, values: Any, at: Any) -> Any:
+    """Copy one cache line from values[at:] to out[to:], which must be the beginning of one.
+
+    No fence follows: who hands the values to another thread does so through a lock, which is one.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        item = context.get_data_type(out.dtype)
+        line = ir.VectorType(item, LINE // context.get_abi_sizeof(item)).as_pointer()
+
+        def place(array: Any, index: int) -> Any:
+            data = context.make_array(signature.args[index])(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [arguments[index + 1]]), line)
+
+        store = builder.store(
+            builder.load(place(arguments[2], 2), align=context.get_abi_sizeof(item)), place(arguments[0], 0), align=LINE
+        )
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(cgutils.int32_t, 1)]))
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, values, types.intp), generate

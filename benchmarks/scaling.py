@@ -5,7 +5,8 @@
     python -m benchmarks.scaling --busy              # cores without a rank compute something else meanwhile
 
 Needs an MPI (pip install 'parablock[mpi]') and, to mean anything, a core for each rank. The optimum is the best
-objective of a run to a small tolerance on the largest number of ranks. Every run fits twice, and the second fit counts.
+objective of a run to a small tolerance on the largest number of ranks. Every run fits once to get ready and then three
+times (--fits), and the fastest counts, for one rank as for many: neighbours on the same host only ever slow a fit down.
 
 A core is faster while its neighbours idle: it has the power, the caches and the memory of the chip for itself. With
 --busy all cores always work, as they do when every rank has a machine of its own, or shares one with other jobs.
@@ -44,8 +45,8 @@ ENVIRONMENT = {
 }
 
 
-def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
-    """What every rank runs; the first one prints the history."""
+def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int) -> None:
+    """What every rank runs; the first one prints the history of the fastest fit."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -62,15 +63,20 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float) -> None:
     # The first fit compiles, or loads what was compiled, and touches the memory: a virtual machine may get it from its
     # host only then, at seconds a gigabyte.
     KernelSVC(tol=tol, **options).fit(X, y)
-    comm.Barrier()
-    model = KernelSVC(tol=tol, **options).fit(X, y)
+    models = []
+    for _ in range(fits):
+        comm.Barrier()
+        models.append(KernelSVC(tol=tol, **options).fit(X, y))
     if rank == 0:
+        seconds = [model.history_[-1].seconds for model in models]
+        model = models[int(np.argmin(seconds))]
         history = [
             (r.seconds, r.objective, r.bytes_sent, r.seconds_waiting, r.changed, r.watched, r.kind)
             for r in model.history_
         ]
         accuracy = float(model.score(X_test[:10_000], y_test[:10_000]))
-        print(json.dumps({"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_)}))
+        found = {"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_), "fits": seconds}
+        print(json.dumps(found))
 
 
 def compute_for_ever(core: int) -> None:
@@ -113,11 +119,12 @@ def memory_of_a_rank(ranks: int) -> int:
     return int(48 * 2**30 / ranks)
 
 
-def run(ranks: int, rows: int, data: str, exchange: str, tol: float) -> dict[str, Any]:
-    """One fit in processes of its own."""
+def run(ranks: int, rows: int, data: str, exchange: str, tol: float, fits: int = 1) -> dict[str, Any]:
+    """Fits in processes of their own."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
     arguments = ["--worker", "--rows", str(rows), "--data", data, "--exchange", exchange, "--tol", str(tol)]
+    arguments += ["--fits", str(fits)]
     done = subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.scaling", *arguments],
         env={**os.environ, **ENVIRONMENT},
@@ -153,6 +160,7 @@ def main() -> None:
     parser.add_argument("--data", choices=["replicated", "sharded"], default="replicated")
     parser.add_argument("--exchange", choices=["auto", "gather", "reduce"], default="auto")
     parser.add_argument("--tol", type=float, default=0.05, help="of the measured runs, which pass 1e-3 on their way")
+    parser.add_argument("--fits", type=int, default=3, help="of which the fastest counts")
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
     parser.add_argument("--busy", action="store_true", help="keep the cores that have no rank busy")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -161,7 +169,7 @@ def main() -> None:
     if options.companion is not None:
         compute_for_ever(options.companion)
     if options.worker:
-        fit_on_ranks(options.rows, options.data, options.exchange, options.tol)
+        fit_on_ranks(options.rows, options.data, options.exchange, options.tol, options.fits)
         return
     when, found = datetime.now(UTC), machine()
     optimum = options.optimum
@@ -172,7 +180,7 @@ def main() -> None:
     results, lines, single = [], [], None
     for ranks in options.ranks:
         with busy(range(ranks, os.cpu_count() or 1) if options.busy else range(0)):
-            result = run(ranks, options.rows, options.data, options.exchange, options.tol)
+            result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
         results.append(result)
         seconds = reached(result["history"], optimum)
         iterations = [record for record in result["history"] if record[6] != "check"]
@@ -185,7 +193,7 @@ def main() -> None:
             + (str(len(iterations)), f"{sum(record[2] for record in iterations) / len(iterations) / 1e6:.2f}")
             + (f"{waiting:.2f}", f"{result['accuracy']:.2%}")
         )
-        note(f"{ranks} ranks: {lines[-1]} {sent:.0f}")
+        note(f"{ranks} ranks: {lines[-1]} {sent:.0f}, whole fits {[round(one, 2) for one in result['fits']]}")
     head = (
         "ranks", f"seconds to {ERROR:g}", "parallel efficiency", "iterations", "MB sent an iteration (all ranks)",
         "seconds waiting", "accuracy",

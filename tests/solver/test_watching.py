@@ -73,6 +73,18 @@ def test_checks_are_in_the_history_and_are_no_iterations(moons, near):
     assert all(later <= earlier + 1e-9 * abs(earlier) for earlier, later in pairwise(objectives))
 
 
+@pytest.mark.parametrize("keeps_columns", [True, False])
+def test_a_device_that_keeps_no_columns_looks_once_more_near_the_end(monkeypatch, moons, keeps_columns):
+    monkeypatch.setattr(watching, "NEAR", -1.0)
+    monkeypatch.setattr(CpuDevice, "keeps_columns", keeps_columns)
+    model = KernelSVC(**{**SETTINGS, "tol": 1e-3}).fit(*moons)
+    violations = [before.violation for before, record in pairwise(model.history_) if record.kind == "check"]
+    early = [violation for violation in violations[1:] if violation > model.tol]
+    assert len(early) == (0 if keeps_columns else 1)
+    assert all(violation <= watching.AGAIN * model.tol for violation in early)
+    assert model.violation_ <= model.tol
+
+
 def test_products_are_shorter(monkeypatch, moons):
     X, y = moons
     models = KernelSVC(**SETTINGS).fit(X, y), everyone_watched(monkeypatch, X, y, **SETTINGS)

@@ -30,7 +30,7 @@ from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
-from parablock.solver.watching import Lookout, Part, leave_to_rest, state_of_all
+from parablock.solver.watching import AGAIN, Lookout, Part, leave_to_rest, state_of_all
 
 logger = logging.getLogger("parablock")
 REASONS = CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED, STOPPED = (
@@ -172,7 +172,7 @@ class _Run:
         self.history: list[Record] = []
         self.local: LocalStep | None = None
         self.idle = 0
-        self._lookout = Lookout(state.spread)
+        self._lookout = Lookout(state.spread, 0.0 if whole.crew.device.keeps_columns else AGAIN * options.tol)
         self._counts = whole.crew.counts()
         self._before = Counts()  # what was counted before the last checkpoint
 

@@ -38,6 +38,9 @@ EARLY, SLOWLY = 0.5, 0.02
 # A wide kernel moves the decisions of all rows, so these are looked at again after so many iterations, then twice as
 # many, and so on.
 SMALL_SAMPLE, SAMPLE_GROWTH, SAMPLE_NEAR, _PATIENCE = 0.3, 4, 0.1, 8
+# Where columns are computed again and again, a look costs little more than an iteration, and there is one more when the
+# violation is so many times `tol`: a few rows that wake up at the end would make the others converge a second time.
+AGAIN = 10
 _GROWTH = 1.4  # room for rows that wake up
 
 
@@ -75,20 +78,25 @@ class Lookout:
     ----------
     spread : float
         How far apart wishes were at the start.
-    stage : {"first", "sample", "grown", "late"}
+    nearly : float
+        The violation at which to look once more before the watched rows have converged; 0 for never.
+    stage : {"first", "sample", "grown", "late", "last"}
         The rows that the first step chose are watched, and soon all will be looked at; a sample of the rows is, and
-        will grow; a sample that has grown is, and all are looked at now and then; the watched rows must converge first.
+        will grow; a sample that has grown is, and all are looked at now and then; the watched rows must nearly
+        converge first; they must converge.
     """
 
-    def __init__(self, spread: float) -> None:
-        self.spread, self.stage = spread, "first"
+    def __init__(self, spread: float, nearly: float) -> None:
+        self.spread, self.nearly, self.stage = spread, nearly, "first"
         self._looked, self._patience = 0, _PATIENCE
 
     def is_due(self, state: State, history: Sequence[Record]) -> bool:
         """Whether to look at all rows before the watched ones have converged."""
         if self.stage == "grown":
             return state.iteration - self._looked >= self._patience
-        return self.stage != "late" and (state.violation <= EARLY * self.spread or _has_got_slow(history))
+        if self.stage in ("late", "last"):
+            return self.stage == "late" and state.violation <= self.nearly
+        return state.violation <= EARLY * self.spread or _has_got_slow(history)
 
     def look(self, whole: Part, part: Part, state: State, tol: float, rng: np.random.Generator) -> tuple[Part, State]:
         """What to watch from now on: all rows, if none of them wants to move."""
@@ -106,9 +114,9 @@ class Lookout:
         if self.stage == "grown":
             self._patience *= 2
             return wake(whole, part, everyone, SAMPLE_NEAR * self.spread)
-        near = EARLY * self.spread if self.stage == "first" else state.violation
-        self.stage = "late"
-        return wake(whole, part, everyone, near)
+        first = self.stage == "first"
+        self.stage = "late" if first else "last"
+        return wake(whole, part, everyone, EARLY * self.spread if first else state.violation)
 
     def memory(self) -> dict[str, Any]:
         """What it goes on from."""

@@ -125,10 +125,12 @@ def _measure_set(
         note(f"{name} is left out: {error}")
         return
     one = stored.setdefault(name, {"courses": {}})
+    known = one.get("optimum") is not None and one.get("rows") == len(problem.y)
     one["rows"], one["test_rows"] = len(problem.y), len(problem.y_test)
-    one.setdefault("optimum", None)
-    if any(not solver.series for solver in solvers.values()):  # features have another problem, with another optimum
+    # Features have another problem, with another optimum.
+    if not known and any(not solver.series for solver in solvers.values()):
         one["optimum"] = _optimum(problem, request, loss)
+    one.setdefault("optimum", None)
     for key, solver in solvers.items():
         if solver.most_rows is not None and len(problem.y) > solver.most_rows:
             note(f"{name}, {key}: left out, {len(problem.y):,} rows would take hours")

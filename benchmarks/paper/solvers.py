@@ -136,7 +136,7 @@ def svm_solvers(scale: str) -> dict[str, Solver]:
     small = scale == "small"
     solvers = {
         "first-step": Solver("PBM, first step", _first_step(), VERMILION, "*", ""),
-        "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(100), VERMILION, "o"),
+        "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(100 if small else 1000), VERMILION, "o"),
         "parablock": Solver("parablock", _ours({"tol": TOL}), BLACK, "s"),
         "dcsvm": Solver("DC-SVM", _dual(DCSVM), BLUE, "D"),
         "dcsvm-early": Solver(
@@ -187,7 +187,9 @@ def logistic_solvers(scale: str) -> dict[str, Solver]:
     """Of logistic regression."""
     solvers = {
         "first-step": Solver("PBM, first step", _first_step("logistic"), VERMILION, "*", ""),
-        "algorithm-1": Solver("PBM, Algorithm 1", _algorithm_1(60, loss="logistic"), VERMILION, "o"),
+        "algorithm-1": Solver(
+            "PBM, Algorithm 1", _algorithm_1(60 if scale == "small" else 400, loss="logistic"), VERMILION, "o"
+        ),
         "parablock": Solver("parablock", _ours({"tol": TOL}, loss="logistic"), BLACK, "s"),
         "ppack": Solver(
             "P-packSGD",

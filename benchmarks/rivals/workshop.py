@@ -59,6 +59,8 @@ class Workshop:
     def product(self, coef: np.ndarray) -> np.ndarray:
         """``K coef``, the decision values of all training rows."""
         support = np.flatnonzero(coef)
+        if len(support) == 0:
+            return np.zeros(len(coef))
         return self.device.column_dot(self.kernel, self.samples, self.samples, support, coef[None, support])[0]
 
     def solve_apart(

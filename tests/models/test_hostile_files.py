@@ -331,14 +331,14 @@ def test_nonsense_in_any_tensor_is_refused_or_harmless(victims, folder, name):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"points.indices": lambda old: old + 400}, "sparse matrix 'partition.centres.points' makes no sense"),
+        ({"points.indices": lambda old: old + 2_000}, "sparse matrix 'partition.centres.points' makes no sense"),
         ({"points.indptr": lambda old: old[::-1]}, "sparse matrix 'partition.centres.points' makes no sense"),
         ({"points.indptr": lambda old: old[:-1]}, "'partition.centres.points.indptr' has shape"),
         ({"points.data": lambda old: old * np.nan}, "nan or infinite"),
         ({"points.data": lambda old: old.astype(np.int32)}, "int32 instead of"),
         ({"points.indices": lambda old: old.astype(np.float64)}, "float64 instead of"),
         ({"offsets": lambda old: np.append(old, 0.0)}, "'partition.centres.points.indptr' has shape"),
-        ({"points": lambda _: np.zeros((4, 400))}, "does not know"),
+        ({"points": lambda _: np.zeros((4, 2_000))}, "does not know"),
     ],
 )
 def test_sparse_centres_that_make_no_sense_are_refused(victims, folder, change, match):

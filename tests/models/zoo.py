@@ -69,7 +69,7 @@ def given_kernel(**parameters):
 
 def wide_and_sparse(**parameters):
     """A fitted model of CSR rows with so many features that its blocks' centres are sparse as well."""
-    X = sp.random(72, 400, density=0.01, format="csr", random_state=0)
+    X = sp.random(72, 2_000, density=0.002, format="csr", random_state=0)
     return fit(KernelSVC(gamma=0.5, **parameters, **SETTINGS), X)
 
 

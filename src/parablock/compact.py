@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,13 @@ def sum_of_rows(X: Any) -> sp.csr_matrix:
     return widened(np.bincount(narrow.indices, weights=narrow.data, minlength=len(used))[None], used, X.shape[1])
 
 
-def dense_if_full(X: sp.csr_matrix) -> Any:
-    """The matrix as a dense array, where that is worth its memory."""
-    return X.toarray() if X.nnz > _DENSE_IS_WORTH * X.shape[0] * X.shape[1] else X
+def dense_if_full(X: Any) -> Any:
+    """A CSR matrix as a dense array, where that is worth its memory; a dense one as it is."""
+    return X.toarray() if sp.issparse(X) and X.nnz > _DENSE_IS_WORTH * X.shape[0] * X.shape[1] else X
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """Rows, dense ones and CSR matrices, as one array or, if few of its entries are not zero, one CSR matrix."""
+    if any(sp.issparse(row) for row in rows):
+        return dense_if_full(sp.vstack([sp.csr_matrix(row) for row in rows], format="csr"))
+    return np.concatenate([np.atleast_2d(row) for row in rows])

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 
 import parablock
 from parablock import KernelSVC
-from parablock.compact import dense_if_full, sum_of_rows, widened, without_unused
+from parablock.compact import dense_if_full, stacked, sum_of_rows, widened, without_unused
 from parablock.devices.cpu.device import CpuDevice
 from parablock.kernels import RBF
 from parablock.partition import make_partitioner
@@ -62,6 +62,11 @@ def test_the_sum_of_rows_is_that_of_dense_rows(n_features):
 def test_only_matrices_with_few_entries_stay_sparse():
     assert isinstance(dense_if_full(sp.csr_matrix(np.ones((2, 4)))), np.ndarray)
     assert sp.issparse(dense_if_full(sp.csr_matrix(np.eye(10))))
+    full, empty = np.ones(20), sp.csr_matrix((1, 20))
+    assert isinstance(stacked([full, full]), np.ndarray)
+    assert isinstance(stacked([full, empty]), np.ndarray)
+    assert sp.issparse(stacked([full] + [empty] * 20))
+    assert np.array_equal(stacked([empty, full[None]]), np.stack((np.zeros(20), full)))
 
 
 # ------------------------------------------------------------------------------------------------------------- centres

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
-from parablock.compact import sum_of_rows
+from parablock.compact import dense_if_full, sum_of_rows
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
@@ -52,11 +52,11 @@ class Samples(ABC):
         """The given rows as a dense or CSR array; for partitions."""
 
     def mean(self, rows: np.ndarray) -> Any:
-        """The mean of the given rows' features, which may be too many to be in memory together; of sparse rows as a CSR
-        matrix of one row."""
+        """The mean of the given rows' features, which may be too many to be in memory together; of sparse rows a CSR
+        matrix of one row, if few of its entries are not zero."""
         parts = (self.features(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE))
         total = reduce(add, (sum_of_rows(X) if sp.issparse(X) else X.sum(axis=0, dtype=np.float64) for X in parts))
-        return (total / len(rows)).astype(self.dtype)
+        return dense_if_full((total / len(rows)).astype(self.dtype))
 
     def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """The inner product of each of the given rows' features with the direction."""

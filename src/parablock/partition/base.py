@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
-from parablock.compact import dense_if_full
+from parablock.compact import stacked
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 
@@ -137,8 +137,7 @@ class FeatureCentres(Centres):
     @classmethod
     def means(cls, samples: Samples, blocks: Sequence[np.ndarray], spread: Spread = alone) -> FeatureCentres:
         rows = spread(samples.mean, blocks)
-        points = dense_if_full(sp.vstack(rows, format="csr")) if sp.issparse(rows[0]) else np.stack(rows)
-        return cls(points, np.zeros(len(rows)))
+        return cls(stacked(rows), np.zeros(len(rows)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         columns, squares = self._ready(samples.dtype)

@@ -110,7 +110,7 @@ def first_half(size: int, parts: int) -> int:
 def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
     points = samples.features(node if len(node) <= SAMPLE else rng.choice(node, size=SAMPLE, replace=False))
-    if not sp.issparse(points):
+    if not sp.issparse(points) or points.nnz >= points.shape[1]:
         return _between_centres(points, rng)
     narrow, used = without_unused(points)
     direction = np.zeros(points.shape[1], dtype=points.dtype)

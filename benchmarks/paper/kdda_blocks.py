@@ -89,6 +89,7 @@ def _solved(workshop: Workshop, rows: np.ndarray, test: Samples, labels: np.ndar
 def _line(found: dict[str, Any]) -> tuple[str, ...]:
     solved, blocks, partition = found["solved"], len(found["block_rows"]), found["seconds_of_partition"]
     tested, right, positive = (sum(one[f"test_{name}"] for one in solved) for name in ("rows", "right", "positive"))
+    tested = max(1, tested)  # of very few rows none may belong to a block that was solved
     seconds = [one["seconds"] for one in solved]
     everything = partition + np.mean(seconds) * blocks
     return (

@@ -7,16 +7,28 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks.paper import comparison, courses, dcsvm, kdda, logistic, partition, rate, scaling, table1, table2
+from benchmarks.paper import (
+    comparison,
+    courses,
+    dcsvm,
+    kdda,
+    kdda_blocks,
+    logistic,
+    partition,
+    rate,
+    scaling,
+    table1,
+    table2,
+)
 from benchmarks.paper.__main__ import EXPERIMENTS, main
 from benchmarks.paper.courses import Request, measure
 from benchmarks.paper.kdda_like import FEATURES, PART, field_sizes, kdda_like, kdda_part
 from benchmarks.paper.problems import SETS, Problem, load_problem
 from benchmarks.paper.rates import Rate, best_objective, constants, run_algorithm_1
-from benchmarks.paper.solvers import Place, logistic_solvers, partition_solvers, svm_solvers
+from benchmarks.paper.solvers import TOL, Place, logistic_solvers, partition_solvers, svm_solvers
 from benchmarks.paper.store import FOLDER, Store
 from benchmarks.paper.tracing import Course, Point, _Listener, least_objective, trace
-from benchmarks.rivals import DCSVM, Model, Moment, Parablock, PPackSVM
+from benchmarks.rivals import DCSVM, FirstStep, Model, Moment, Parablock, PPackSVM
 from parablock import BlockSolver, KernelSVC
 from parablock.datasets import load_covtype_sample
 from tests.small_problems import rbf
@@ -72,12 +84,10 @@ def test_kdda_like_sizes_and_errors():
         kdda_like(-1)
 
 
-def test_without_unused_features_keeps_all_products():
+def test_features_in_use_are_counted_once():
     X, _ = kdda_like(50)
     X_test, _ = kdda_like(30, test=True)
-    narrow, narrow_test = kdda.without_unused_features(X, X_test)
-    assert narrow.shape[1] == narrow_test.shape[1] < 5_000
-    assert (narrow @ narrow_test.T != X @ X_test.T).nnz == 0
+    assert kdda_blocks.features_in_use(X, X_test) == len(set(X.indices) | set(X_test.indices))
 
 
 def test_forecasts_grow_from_measured_fits():
@@ -88,7 +98,9 @@ def test_forecasts_grow_from_measured_fits():
     by_threads = {(one["what"], one["threads"]): sum(one["seconds"].values()) for one in found}
     assert by_threads["first step", 1] < by_threads["whole fit", 1]
     assert by_threads["whole fit", 16] < by_threads["whole fit", 1]
-    assert kdda._forecasts([{"rows": 1_000}]) == []
+    assert kdda._forecasts([{"rows": 1_000}, {"rows": 2_000, "solved": []}]) == []
+    partly = {"rows": 8_407_752, "block_rows": [10] * 32, "solved": [{"support": 4}, {"support": 8}]}
+    assert kdda._forecasts([partly])[0]["support_vectors"] == 6 * 32
 
 
 # ------------------------------------------------------------------------------------------------------------- tracing
@@ -327,6 +339,48 @@ def test_kdda_experiment_measures_and_forecasts(request_for):
     assert "30.5 min" in page  # the paper's 1,832 s
 
 
+def test_kdda_at_full_scale_solves_block_after_block(request_for, monkeypatch):
+    monkeypatch.setitem(kdda.TEST_ROWS, "full", 400)
+    request = request_for(rows=900, place=Place("full"))
+    kdda.run(request)
+    one = json.loads((request.folder / "kdda-full.json").read_text())["measured"][0]
+    assert sum(one["block_rows"]) == 900
+    solved = one["solved"]
+    assert sorted(block["block"] for block in solved) == list(range(len(one["block_rows"])))
+    assert solved[0]["rows"] == max(one["block_rows"])
+    assert [block["rows"] for block in solved] == [one["block_rows"][block["block"]] for block in solved]
+    assert sum(block["test_rows"] for block in solved) == 400
+    # The same as the first step that solves small blocks together.
+    X, y = kdda_like(900)
+    X_test, y_test = kdda_like(400, test=True)
+    whole = FirstStep(SETS["kdda-like"].C, SETS["kdda-like"].gamma, blocks=32, tol=TOL).fit(X, y)
+    assert sum(block["test_right"] for block in solved) == pytest.approx(400 * whole.score(X_test, y_test), abs=4)
+    assert sum(block["support"] for block in solved) == pytest.approx(np.count_nonzero(whole.model_.coef), rel=0.02)
+    page = (request.folder / "index.md").read_text()
+    assert f"| {len(solved)} of {len(solved)} |" in page
+    assert "about" not in page
+
+
+def test_kdda_at_full_scale_begins_no_block_after_the_limit(request_for, monkeypatch):
+    monkeypatch.setitem(kdda.TEST_ROWS, "full", 400)
+    request = request_for(rows=900, place=Place("full"), limit=1e-9)
+    kdda.run(request)
+    assert json.loads((request.folder / "kdda-full.json").read_text())["measured"][0]["solved"] == []
+
+
+def test_kdda_tells_of_all_blocks_by_those_that_were_solved():
+    solved = [
+        {"rows": 120, "seconds": 3.0, "support": 40, "test_rows": 10, "test_right": 9, "test_positive": 6},
+        {"rows": 80, "seconds": 1.0, "support": 20, "test_rows": 10, "test_right": 8, "test_positive": 1},
+    ]
+    found = {"rows": 8_407_752, "features_in_use": 77, "seconds_of_partition": 5.0, "block_rows": [120, 80, 100, 100]}
+    line = kdda_blocks.table([{**found, "solved": solved}]).splitlines()[-1]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells == [
+        "8,407,752", "77", "5.0", "2 of 4", "100", "2.0", "3.0", "30", "85.00", "65.00", "8.0", "1,832", "about 13",
+    ]  # fmt: skip
+
+
 # --------------------------------------------------------------------------------------------------------------- rates
 
 
@@ -411,7 +465,6 @@ def test_the_page_has_a_place_for_every_experiment():
 def test_sparse_rows_can_be_traced():
     X, y = kdda_like(300)
     X_test, y_test = kdda_like(200, test=True)
-    X, X_test = kdda.without_unused_features(X, X_test)
     assert sp.issparse(X)
     course = trace(DCSVM(4.0, 2.0**-7, levels=1, n_jobs=1), Problem("kdda-like", 4.0, 2.0**-7, X, y, X_test, y_test))
     assert course.last.accuracy > 0.7

@@ -35,7 +35,7 @@ class Request:
     sets : sequence of str
         Names of the data sets to measure. Empty: all.
     limit : float or None
-        Seconds after which a rival is stopped.
+        Seconds after which a rival is stopped, or no further block of kdda is begun.
     take : sequence of Path
         Numbers of other runs, of the same solvers, that are taken in first.
     folder : Path

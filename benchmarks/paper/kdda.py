@@ -1,4 +1,7 @@
-"""Rows like kdda's: the first step on as many as there is room for, and what the whole would take on 32 machines.
+"""Rows like kdda's: the first step, and what the whole would take on 32 machines.
+
+At the small scale the first step has blocks of 2,500 rows, and whole fits stand beside it; at the full scale it has
+the paper's 32 blocks of up to all 8,407,752 rows (`kdda_blocks`).
 
 The paper (32 machines): 1,832 s and 85.51 % after the first step, 12,700 s and 86.31 % at relative error 1e-3.
 """
@@ -6,13 +9,15 @@ The paper (32 machines): 1,832 s and 85.51 % after the first step, 12,700 s and 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from benchmarks.paper import kdda_blocks
 from benchmarks.paper.courses import Request
+from benchmarks.paper.kdda_blocks import ALL_ROWS, PAPER_SECONDS
 from benchmarks.paper.kdda_like import kdda_like
 from benchmarks.paper.problems import SETS
 from benchmarks.paper.solvers import TOL
@@ -21,36 +26,45 @@ from benchmarks.running import markdown_table, note
 from parablock import plan
 from parablock.planning.forecast import duration, size
 
-ROWS = {"small": (10_000, 20_000, 40_000, 80_000, 160_000), "full": (50_000, 100_000, 200_000, 400_000)}
-TEST_ROWS = 5_000
+ROWS = {"small": (10_000, 20_000, 40_000, 80_000, 160_000), "full": (1_000_000, ALL_ROWS)}
+TEST_ROWS = {"small": 5_000, "full": 50_000}
 WARM_UP_ROWS = 500  # are fitted first: what is compiled or loaded once is not counted
 BLOCK = 2_500  # rows of a block; those of the paper's 32 machines had 262,742
-MOST_ROWS_TO_THE_END = {"small": 40_000, "full": 100_000}
-WHOLE: dict[str, Any] = {"rows": 8_407_752, "features": 20_216_830, "nonzeros": 36.0, "ranks": 32, "watched": 1.0}
-PAPER = {"first step": 1_832, "whole fit": 12_700}
+MOST_ROWS_TO_THE_END = 40_000
+WHOLE: dict[str, Any] = {"rows": ALL_ROWS, "features": 20_216_830, "nonzeros": 36.0, "ranks": 32, "watched": 1.0}
+PAPER = {"first step": PAPER_SECONDS, "whole fit": 12_700}
 
 
 def run(request: Request) -> None:
     scale, store = request.place.scale, request.store("kdda")
     if not request.draw:
-        sizes = (request.rows,) if request.rows else ROWS[scale]
-        measured: list[dict[str, Any]] = []
         _measure(WARM_UP_ROWS, to_the_end=True)
-        for rows in sizes:
-            measured.append(_measure(rows, to_the_end=rows <= MOST_ROWS_TO_THE_END[scale]))
-            store.save({"scale": scale, "seed": 0, "measured": measured, "forecasts": _forecasts(measured)})
+        finished: list[dict[str, Any]] = []
+        for rows in (request.rows,) if request.rows else ROWS[scale]:
+            for found in _course(request, rows):
+                measured = [*finished, found]
+                store.save({"scale": scale, "seed": 0, "measured": measured, "forecasts": _forecasts(measured)})
+            finished = measured
     stored = store.load()
-    store.publish("\n\n".join((_measured_table(stored["measured"]), _forecast_table(stored["forecasts"]))))
+    table = _measured_table if scale == "small" else kdda_blocks.table
+    store.publish("\n\n".join((table(stored["measured"]), _forecast_table(stored["forecasts"]))))
+
+
+def _course(request: Request, rows: int) -> Iterator[dict[str, Any]]:
+    """What is known of the first step on so many rows, as soon as it is."""
+    if request.place.scale == "full":
+        limit = np.inf if request.limit is None else request.limit
+        return kdda_blocks.course(rows, TEST_ROWS["full"], limit, request.place.device)
+    return iter([_measure(rows, to_the_end=rows <= MOST_ROWS_TO_THE_END)])
 
 
 def _measure(rows: int, to_the_end: bool) -> dict[str, Any]:
     """The first step with local prediction; and where asked for, the whole fit."""
     start = time.perf_counter()
-    (X, y), (X_test, y_test) = kdda_like(rows), kdda_like(TEST_ROWS, test=True)
-    made = time.perf_counter() - start
-    X, X_test = without_unused_features(X, X_test)
+    (X, y), (X_test, y_test) = kdda_like(rows), kdda_like(TEST_ROWS["small"], test=True)
+    found: dict[str, Any] = {"rows": rows, "seconds_to_make": time.perf_counter() - start}
+    found["features_in_use"] = kdda_blocks.features_in_use(X, X_test)
     one = SETS["kdda-like"]
-    found: dict[str, Any] = {"rows": rows, "features_in_use": X.shape[1], "seconds_to_make": made}
     found["larger_class"] = float(max(np.mean(y_test > 0), np.mean(y_test < 0)))
     blocks = max(2, round(rows / BLOCK))
     cpu = time.process_time()
@@ -67,19 +81,10 @@ def _measure(rows: int, to_the_end: bool) -> dict[str, Any]:
     return found
 
 
-def without_unused_features(X: sp.csr_matrix, X_test: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Both with the features that some row has; nothing that is computed from them changes."""
-    used = np.unique(np.concatenate((X.indices, X_test.indices)))
-    narrow = [
-        sp.csr_matrix((rows.data, np.searchsorted(used, rows.indices), rows.indptr), shape=(rows.shape[0], len(used)))
-        for rows in (X, X_test)
-    ]
-    return narrow[0], narrow[1]
-
-
 def _forecasts(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`parablock.plan` for all rows of kdda, with the support vectors that the measured fits let expect."""
     fits = [(one["rows"], one["whole"]["support"]) for one in measured if "whole" in one]
+    fits += [(one["rows"], kdda_blocks.support_vectors(one)) for one in measured if one.get("solved")]
     if not fits:
         return []
     rows, support = np.array(fits, dtype=float).T

@@ -12,6 +12,8 @@ Rows come in parts of 10,000, each with its own random numbers: any part can be 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -47,11 +49,14 @@ def kdda_like(n: int, seed: int = 0, test: bool = False) -> tuple[sp.csr_matrix,
     """
     if n < 0:
         raise ValueError(f"n={n} rows were asked for; n must not be negative.")
-    parts = [kdda_part(number, seed, test) for number in range(-(-n // PART))]
-    if not parts:
+    if n == 0:
         return sp.csr_matrix((0, FEATURES), dtype=np.float32), np.empty(0, dtype=np.int8)
-    X = sp.vstack([rows for rows, _ in parts], format="csr")
-    return X[:n], np.concatenate([labels for _, labels in parts])[:n]
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(lambda number: kdda_part(number, seed, test), range(-(-n // PART))))
+    last, labels = parts.pop()
+    rest = n - len(parts) * PART
+    parts.append((last[:rest], labels[:rest]))
+    return sp.vstack([rows for rows, _ in parts], format="csr"), np.concatenate([labels for _, labels in parts])
 
 
 def kdda_part(number: int, seed: int = 0, test: bool = False) -> tuple[sp.csr_matrix, np.ndarray]:

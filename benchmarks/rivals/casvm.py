@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.rivals.base import Model, Stopwatch
 from benchmarks.rivals.workshop import DualRival, Workshop
 from parablock.partition.base import FeatureCentres, chunks
+from parablock.partition.kmeans import fitted_centres
 
 SAMPLE = 20_000  # rows that k-means sees, as for parablock
 
@@ -48,7 +49,7 @@ class CASVM(DualRival):
         kmeans = KMeans(count, n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-            points = kmeans.fit(samples.features(chosen)).cluster_centers_
+            points = fitted_centres(kmeans, samples.features(chosen))
         centres = FeatureCentres(points, np.zeros(count))
         parts = [centres.distances(workshop.device, workshop.kernel, part) for part in chunks(samples)]
         labels = balanced(np.concatenate(parts))

@@ -30,6 +30,7 @@ from parablock.devices.base import Samples
 from parablock.partition import Centres
 from parablock.partition.base import FeatureCentres
 from parablock.partition.kernel_kmeans import KernelCentres
+from parablock.partition.kmeans import fitted_centres
 
 _ROUNDS = 20
 
@@ -97,7 +98,7 @@ def kmeans(workshop: Workshop, sample: Samples, count: int) -> Centres:
     clusters = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=int(workshop.rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        return FeatureCentres(clusters.fit(sample.features()).cluster_centers_, np.zeros(count))
+        return FeatureCentres(fitted_centres(clusters, sample.features()), np.zeros(count))
 
 
 def kernel_kmeans(workshop: Workshop, sample: Samples, count: int) -> Centres:

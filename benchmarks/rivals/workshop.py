@@ -59,6 +59,8 @@ class Workshop:
     def product(self, coef: np.ndarray) -> np.ndarray:
         """``K coef``, the decision values of all training rows."""
         support = np.flatnonzero(coef)
+        if len(support) == 0:
+            return np.zeros(len(coef))
         return self.device.column_dot(self.kernel, self.samples, self.samples, support, coef[None, support])[0]
 
     def solve_apart(
@@ -184,7 +186,8 @@ class DualRival(KernelRival):
         return Hinge()
 
     @contextmanager
-    def _workshop(self, X: Any, y: np.ndarray) -> Iterator[Workshop]:
+    def workshop(self, X: Any, y: np.ndarray) -> Iterator[Workshop]:
+        """What to work with on rows with labels -1 and +1."""
         device, models = self.make_device(), Modeller.of(self.make_device, X, self.gamma)
         problem = Problem.build(self._make_loss(), y, np.asarray(self.C), self.fit_intercept)
         with device.session():
@@ -192,7 +195,7 @@ class DualRival(KernelRival):
             yield Workshop(device, models.kernel, samples, problem, models, np.random.default_rng(self.random_state))
 
     def _train(self, X: Any, y: np.ndarray, clock: Stopwatch) -> Model:
-        with self._workshop(X, y) as workshop:
+        with self.workshop(X, y) as workshop:
             return self._work(workshop, clock)
 
     @abstractmethod

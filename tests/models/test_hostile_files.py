@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 import parablock
 from parablock import KernelSVC
 from parablock.models import ModelFileError, container, describe, load_any
-from tests.models.zoo import LOCAL, NEW, SETTINGS, fit, given_kernel, make
+from tests.models.zoo import LOCAL, NEW, SETTINGS, fit, given_kernel, make, wide_and_sparse
 
 VICTIMS = ("three classes", "two targets", "rows left out", "local, kernel_kmeans", "local, blocks given")
 
@@ -46,6 +46,7 @@ def victims(folder):
     """Record and tensors of good files, whose checksum a forger computes anew."""
     models = {name: make(name, "csr" if "rows" in name else "dense") for name in VICTIMS}
     models["precomputed"] = given_kernel(**LOCAL)[0]
+    models["wide"] = wide_and_sparse(**LOCAL)
     found = {}
     for name, model in models.items():
         model.save(folder / "victim.pbk")
@@ -274,7 +275,7 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("name", [*VICTIMS, "precomputed"])
+@pytest.mark.parametrize("name", [*VICTIMS, "precomputed", "wide"])
 def test_nonsense_anywhere_in_a_record_is_refused_or_harmless(victims, folder, name):
     record, tensors = victims[name]
     tried = lived = 0
@@ -296,7 +297,7 @@ def test_nonsense_anywhere_in_a_record_is_refused_or_harmless(victims, folder, n
     assert lived < 0.2 * tried
 
 
-@pytest.mark.parametrize("name", [*VICTIMS, "precomputed"])
+@pytest.mark.parametrize("name", [*VICTIMS, "precomputed", "wide"])
 def test_nonsense_in_any_tensor_is_refused_or_harmless(victims, folder, name):
     record, tensors = victims[name]
     for chosen, tensor in tensors.items():
@@ -325,6 +326,33 @@ def test_nonsense_in_any_tensor_is_refused_or_harmless(victims, folder, name):
         certain = ["deep"] if chosen == "history" or tensor.size == 0 else ["deep", "nan"]
         for kind in certain:
             refused(forged(folder, copy.deepcopy(record), {**tensors, chosen: changes[kind]}))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"points.indices": lambda old: old + 2_000}, "sparse matrix 'partition.centres.points' makes no sense"),
+        ({"points.indptr": lambda old: old[::-1]}, "sparse matrix 'partition.centres.points' makes no sense"),
+        ({"points.indptr": lambda old: old[:-1]}, "'partition.centres.points.indptr' has shape"),
+        ({"points.data": lambda old: old * np.nan}, "nan or infinite"),
+        ({"points.data": lambda old: old.astype(np.int32)}, "int32 instead of"),
+        ({"points.indices": lambda old: old.astype(np.float64)}, "float64 instead of"),
+        ({"offsets": lambda old: np.append(old, 0.0)}, "'partition.centres.points.indptr' has shape"),
+        ({"points": lambda _: np.zeros((4, 2_000))}, "does not know"),
+    ],
+)
+def test_sparse_centres_that_make_no_sense_are_refused(victims, folder, change, match):
+    record, tensors = copy.deepcopy(victims["wide"])
+    assert record["fitted"]["partition"]["centres"] == {"kind": "sparse features"}
+    for name, alter in change.items():
+        tensors[f"partition.centres.{name}"] = alter(tensors.get(f"partition.centres.{name}"))
+    refused(forged(folder, record, tensors), match)
+
+
+def test_sparse_centres_of_dense_data_are_refused(victims, folder):
+    record, tensors = copy.deepcopy(victims["three classes"])
+    put(record, ["fitted", "partition", "centres"], {"kind": "sparse features"})
+    refused(forged(folder, record, tensors), "its block centres are sparse, and its data is not")
 
 
 def test_a_tensor_that_nobody_asked_for_is_refused(victims, folder):

@@ -67,6 +67,12 @@ def given_kernel(**parameters):
     return model, rbf(NEW, features())
 
 
+def wide_and_sparse(**parameters):
+    """A fitted model of CSR rows with so many features that its blocks' centres are sparse as well."""
+    X = sp.random(72, 2_000, density=0.002, format="csr", random_state=0)
+    return fit(KernelSVC(gamma=0.5, **parameters, **SETTINGS), X)
+
+
 def same(one, other):
     """Whether two values, with all that is in them, are equal to the last bit."""
     if sp.issparse(one):
@@ -77,7 +83,8 @@ def same(one, other):
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
     if dataclasses.is_dataclass(one):
-        return type(one) is type(other) and same(vars(one), vars(other))
+        names = [field.name for field in dataclasses.fields(one)]  # and not what was computed of them on the way
+        return type(one) is type(other) and all(same(getattr(one, name), getattr(other, name)) for name in names)
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):

@@ -122,7 +122,7 @@ def test_the_first_step_is_that_of_algorithm_1(loss, small):
 
 def test_incomplete_cholesky_is_lapacks_with_pivots():
     X = np.random.default_rng(0).normal(size=(80, 3))
-    with PSVM(n_jobs=1)._workshop(X, np.ones(80)) as workshop:
+    with PSVM(n_jobs=1).workshop(X, np.ones(80)) as workshop:
         factor = incomplete_cholesky(workshop, 30).values
         whole = incomplete_cholesky(workshop, 80).values
     K = rbf(X, gamma=1.0)
@@ -134,7 +134,7 @@ def test_incomplete_cholesky_is_lapacks_with_pivots():
 
 def test_incomplete_cholesky_stops_when_it_is_exact():
     X = np.repeat(np.arange(5.0)[:, None], 8, axis=0)  # five different rows
-    with PSVM(n_jobs=1)._workshop(X, np.ones(40)) as workshop:
+    with PSVM(n_jobs=1).workshop(X, np.ones(40)) as workshop:
         factor = incomplete_cholesky(workshop, 40).values
     assert factor.shape == (40, 5)
     np.testing.assert_allclose(factor @ factor.T, rbf(X, gamma=1.0), atol=1e-12)

@@ -7,17 +7,22 @@ conformance tests against a NumPy oracle; adding one touches its own folder only
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from parablock import vectors
+from parablock.compact import dense_if_full, sum_of_rows
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 
+T = TypeVar("T")
 _AT_ONCE = 1024  # rows whose features are looked at
 
 
@@ -46,11 +51,12 @@ class Samples(ABC):
     def features(self, rows: Any = slice(None)) -> Any:
         """The given rows as a dense or CSR array; for partitions."""
 
-    def mean(self, rows: np.ndarray) -> np.ndarray:
-        """The mean of the given rows' features, which may be too many to be in memory together."""
+    def mean(self, rows: np.ndarray) -> Any:
+        """The mean of the given rows' features, which may be too many to be in memory together; of sparse rows a CSR
+        matrix of one row, if few of its entries are not zero."""
         parts = (self.features(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE))
-        sums = (np.asarray(part.sum(axis=0, dtype=np.float64)).ravel() for part in parts)
-        return np.asarray(sum(sums) / len(rows), dtype=self.dtype)
+        total = reduce(add, (sum_of_rows(X) if sp.issparse(X) else X.sum(axis=0, dtype=np.float64) for X in parts))
+        return dense_if_full((total / len(rows)).astype(self.dtype))
 
     def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """The inner product of each of the given rows' features with the direction."""
@@ -166,6 +172,11 @@ class Device(ABC):
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:
         """Threads and memory that the operations below use are held while the context lasts."""
+
+    def map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
+        """Call a function with every item, on as many threads as the device has for that. Not to be called from within
+        such work."""
+        return [work(item) for item in items]
 
     def near(self, problem: Problem) -> Problem:
         """The problem with its vectors in the device's own memory."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from parablock.devices.base import Device, Samples
 from parablock.devices.cpu.samples import GivenSamples
 from parablock.kernels import Kernel
-from parablock.models.checked import FLOAT64, FLOATS, Fields, Tensors
+from parablock.models.checked import FLOAT64, FLOATS, Fields, Tensors, csr_parts
 from parablock.models.files import ModelFileError
 from parablock.models.layout import Layout
 from parablock.partition import Centres
@@ -38,7 +38,11 @@ def centres_to_json(centres: Centres, name: str, layout: Layout, tensors: dict[s
         parts = [centres_to_json(part, f"{name}.{i}", layout, tensors) for i, part in enumerate(centres.parts)]
         return {"kind": "joined", "parts": parts}
     if isinstance(centres, FeatureCentres):
-        tensors[f"{name}.points"], tensors[f"{name}.offsets"] = centres.points, centres.offsets
+        tensors[f"{name}.offsets"] = centres.offsets
+        if sp.issparse(centres.points):
+            tensors.update(csr_parts(f"{name}.points", centres.points))
+            return {"kind": "sparse features"}
+        tensors[f"{name}.points"] = centres.points
         return {"kind": "features"}
     if isinstance(centres, KernelCentres):
         centres = _loaded(centres, layout)
@@ -73,6 +77,13 @@ def _features(told: Fields, name: str, layout: Layout, tensors: Tensors) -> tupl
     return FeatureCentres(points, tensors.take(f"{name}.offsets", FLOAT64, points.shape[:1])), len(points)
 
 
+def _sparse_features(told: Fields, name: str, layout: Layout, tensors: Tensors) -> tuple[Centres, int]:
+    told.require(layout.sparse is not None, "its block centres are sparse, and its data is not")
+    offsets = tensors.take(f"{name}.offsets", FLOAT64, (None,))
+    points = tensors.csr(f"{name}.points", FLOATS, (len(offsets), layout.n_features), sp.csr_matrix)
+    return FeatureCentres(points, offsets), len(offsets)
+
+
 def _kernel(told: Fields, name: str, layout: Layout, tensors: Tensors) -> tuple[Centres, int]:
     rows = tensors.numbers(f"{name}.rows", layout.n_rows)
     weights = tensors.take(f"{name}.weights", FLOAT64, (None, len(rows)))
@@ -84,6 +95,7 @@ def _kernel(told: Fields, name: str, layout: Layout, tensors: Tensors) -> tuple[
 _READERS: dict[str, Callable[[Fields, str, Layout, Tensors], tuple[Centres, int]]] = {
     "joined": _joined,
     "features": _features,
+    "sparse features": _sparse_features,
     "kernel": _kernel,
 }
 

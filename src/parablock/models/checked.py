@@ -116,9 +116,9 @@ class Tensors(_Reader):
         self.require(inside, f"its tensor {name!r} has numbers outside of 0 to {below - 1}")
         return array
 
-    def csr(self, name: str, dtype: Any, shape: tuple[int, int], kind: type) -> Any:
+    def csr(self, name: str, dtypes: Sequence[Any], shape: tuple[int, int], kind: type) -> Any:
         """A sparse matrix of the three tensors of its parts."""
-        data = self.take(f"{name}.data", (dtype,), (None,))
+        data = self.take(f"{name}.data", dtypes, (None,))
         indices = self.take(f"{name}.indices", (np.dtype(np.int32), np.dtype(np.int64)), data.shape)
         indptr = self.take(f"{name}.indptr", (indices.dtype,), (shape[0] + 1,))
         try:

@@ -70,5 +70,5 @@ class Layout:
         if self.given:
             return np.empty((0, 0))
         if self.sparse is not None:
-            return tensors.csr(name, self.dtype, (count, self.n_features), self.sparse)
+            return tensors.csr(name, (self.dtype,), (count, self.n_features), self.sparse)
         return tensors.take(name, (self.dtype,), (count, self.n_features))

@@ -56,7 +56,7 @@ def balanced_blocks(
     while len(waiting):
         closed = np.where(room > 0, 0.0, np.inf)
         choice, distance = [], []
-        for part in chunks(samples.take(waiting)):
+        for part in chunks(samples if len(waiting) == n else samples.take(waiting)):
             open_distances = centres.distances(device, kernel, part) + closed
             nearest = open_distances.argmin(axis=1)
             choice.append(nearest)
@@ -69,4 +69,5 @@ def balanced_blocks(
         labels[rows[accepted]] = wish[accepted]
         room -= np.bincount(wish[accepted], minlength=n_blocks)
         waiting = np.sort(rows[~accepted])
-    return [np.flatnonzero(labels == number) for number in range(n_blocks)]
+    ends = np.cumsum(np.bincount(labels, minlength=n_blocks))
+    return np.split(np.argsort(labels, kind="stable"), ends[:-1])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from parablock import vectors
+from parablock.compact import stacked
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 
 S = TypeVar("S")
 T = TypeVar("T")
+_AT_ONCE = 512  # rows whose distances are the work of one thread
 
 
 class Spread(Protocol):
@@ -118,22 +122,51 @@ class Centres(ABC):
 
 @dataclass(frozen=True)
 class FeatureCentres(Centres):
-    """Centres that are points among the samples, each with an offset to its squared distances."""
+    """Centres that are points among the samples, each with an offset to its squared distances.
 
-    points: np.ndarray
+    Attributes
+    ----------
+    points : ndarray or csr_matrix of shape (n_blocks, n_features)
+        Sparse where few of their features are not zero: dense points of very wide rows might have no room.
+    offsets : ndarray of shape (n_blocks,)
+    """
+
+    points: Any
     offsets: np.ndarray
 
     @classmethod
     def means(cls, samples: Samples, blocks: Sequence[np.ndarray], spread: Spread = alone) -> FeatureCentres:
-        points = np.stack(spread(samples.mean, blocks))
-        return cls(points, np.zeros(len(points)))
+        rows = spread(samples.mean, blocks)
+        return cls(stacked(rows), np.zeros(len(rows)))
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
-        points = self.points.astype(samples.dtype)
+        columns, squares = self._ready(samples.dtype)
         features = samples.features()
-        squares = features.multiply(features) if hasattr(features, "multiply") else features * features
-        own = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        return own - 2.0 * np.asarray(features @ points.T) + ((points * points).sum(axis=1) + self.offsets)
+        distances = np.empty((len(samples), len(self.offsets)))
+
+        def fill(start: int) -> None:
+            rows = features[start : start + _AT_ONCE]
+            products = rows @ columns
+            products = products.toarray() if sp.issparse(products) else np.asarray(products)
+            distances[start : start + _AT_ONCE] = _squares(rows)[:, None] - 2.0 * products + (squares + self.offsets)
+
+        device.map(fill, range(0, len(samples), _AT_ONCE))
+        return distances
+
+    def _ready(self, dtype: np.dtype) -> tuple[Any, np.ndarray]:
+        """What distances are computed of, in the samples' precision: the points as columns, and their squared norms."""
+        if dtype not in self._columns:
+            points = self.points.astype(dtype)
+            columns = points.T.tocsr() if sp.issparse(points) else np.ascontiguousarray(points.T)
+            self._columns[dtype] = columns, _squares(points)
+        return self._columns[dtype]
+
+    @cached_property
+    def _columns(self) -> dict[np.dtype, tuple[Any, np.ndarray]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # what is ready is soon made again
 
 
 @dataclass(frozen=True)
@@ -230,6 +263,12 @@ class Partitioner(ABC):
         if centres is None:
             centres = FeatureCentres.means(samples, blocks, spread)
         return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng, spread))
+
+
+def _squares(features: Any) -> np.ndarray:
+    """The squared norm of every row."""
+    squares = features.multiply(features) if sp.issparse(features) else features * features
+    return np.asarray(squares.sum(axis=1)).ravel()
 
 
 def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:

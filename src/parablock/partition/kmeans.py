@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from parablock.compact import dense_if_full, widened, without_unused
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
 from parablock.partition.balanced import balanced_blocks, balancing_offsets
@@ -42,9 +45,23 @@ class KMeansPartitioner(Partitioner):
         with warnings.catch_warnings():
             # Fewer distinct rows than blocks make fewer blocks here, and no trouble.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            points = kmeans.fit(samples.features(chosen)).cluster_centers_
-        plain = FeatureCentres(points, np.zeros(len(points)))
+            points = fitted_centres(kmeans, samples.features(chosen))
+        count = points.shape[0]
+        plain = FeatureCentres(points, np.zeros(count))
         offsets = balancing_offsets(plain.distances(device, kernel, samples.take(chosen)))
-        blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points, offsets), len(points))
+        blocks = balanced_blocks(device, kernel, samples, FeatureCentres(points, offsets), count)
         full = [number for number, block in enumerate(blocks) if len(block)]
         return [blocks[number] for number in full], FeatureCentres(points[full], offsets[full])
+
+
+def fitted_centres(kmeans: Any, X: Any) -> Any:
+    """Centres of the rows. Those of sparse rows are found on the features that the rows have: scikit-learn keeps them
+    dense, and copies of them for every thread."""
+    if not sp.issparse(X):
+        return kmeans.fit(X).cluster_centers_
+    narrow, used = without_unused(X)
+    if len(used) == 0:  # which scikit-learn refuses
+        return sp.csr_matrix((kmeans.n_clusters, X.shape[1]), dtype=X.dtype)
+    # scikit-learn multiplies the tolerance by the mean variance of the features, to which the others belong.
+    kmeans.set_params(tol=kmeans.tol * len(used) / X.shape[1])
+    return dense_if_full(widened(kmeans.fit(narrow).cluster_centers_, used, X.shape[1]))

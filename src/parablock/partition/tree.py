@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
+from parablock.compact import without_unused
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner, Spread
@@ -109,6 +110,15 @@ def first_half(size: int, parts: int) -> int:
 def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
     points = samples.features(node if len(node) <= SAMPLE else rng.choice(node, size=SAMPLE, replace=False))
+    if not sp.issparse(points) or points.nnz >= points.shape[1]:
+        return _between_centres(points, rng)
+    narrow, used = without_unused(points)
+    direction = np.zeros(points.shape[1], dtype=points.dtype)
+    direction[used] = _between_centres(narrow, rng)
+    return direction
+
+
+def _between_centres(points: Any, rng: np.random.Generator) -> np.ndarray:
     first = _row(points, int(rng.integers(points.shape[0])))
     second = _row(points, int(np.argmin(points @ first - 0.5 * _squares(points))))  # the farthest from the first
     total = np.asarray(points.sum(axis=0)).ravel()

@@ -99,7 +99,7 @@ class CpuDevice(Device):
         for panel in panels(columns):
             ready.append(panel)
             if len(ready) == columns.panels_at_once or panel[1] == len(columns):
-                self._map(chunk, range(0, len(rows), size))
+                self.map(chunk, range(0, len(rows), size))
                 ready.clear()
         self.kernel_evaluations += len(rows) * len(columns)
         return np.ascontiguousarray(out.T)
@@ -123,7 +123,7 @@ class CpuDevice(Device):
             store.fill(columns, place, start, stop, new, out)
 
         size = self._chunk(samples)
-        self._map(chunk, range(0, len(samples), size))
+        self.map(chunk, range(0, len(samples), size))
         self.kernel_evaluations += len(samples) * len(fresh)
         if len(homeless):
             out += self.kernel_dot(kernel, samples, sources.take(rows[homeless]), coef[:, homeless])
@@ -137,7 +137,7 @@ class CpuDevice(Device):
         _, fresh, _ = store.plan(rows)
         columns, place = store.take(sources, rows[fresh]), store.used - len(fresh)
         starts = range(0, len(samples), size)
-        self._map(lambda start: store.fill(columns, place, start, min(start + size, len(samples))), starts)
+        self.map(lambda start: store.fill(columns, place, start, min(start + size, len(samples))), starts)
         self.kernel_evaluations += len(samples) * len(fresh)
 
     def extend(
@@ -147,7 +147,7 @@ class CpuDevice(Device):
         store = self._store
         if store is not None and store.samples is samples and len(more) <= store.columns.shape[1]:
             store.keep_only(useful)
-            store.extend(more, sources, self._map)
+            store.extend(more, sources, self.map)
             self.kernel_evaluations += store.used * (len(more) - len(samples))
         else:
             self._store = self._new_store(kernel, more, sources, growth)
@@ -178,7 +178,7 @@ class CpuDevice(Device):
             columns = self._kept.get(number) if keep else None
             if columns is None:
                 columns = Columns(samples, blocks[number], kernel, share // max(1, bytes_a_row[number]), store)
-                columns.fill(self._map if few else _one_by_one)
+                columns.fill(self.map if few else _one_by_one)
                 if keep:
                     self._kept[number] = columns
             return columns
@@ -195,7 +195,7 @@ class CpuDevice(Device):
                 updates += made
             return BlockStep(rows, step, wish, bias, updates), columns.count()
 
-        solved = self._map(solve, range(len(blocks)))
+        solved = self.map(solve, range(len(blocks)))
         self.kernel_evaluations += sum(evaluations for _, evaluations in solved)
         return [step for step, _ in solved]
 
@@ -216,9 +216,9 @@ class CpuDevice(Device):
         long stretches."""
         return _stretch(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS)
 
-    def _map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
+    def map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
         if self._pool is None:
-            return _one_by_one(work, items)
+            return super().map(work, items)
         futures = [self._pool.submit(work, item) for item in items]
         try:
             return [future.result() for future in futures]

@@ -2,7 +2,8 @@
 
 A *panel* is a few columns' features laid out feature by feature, so that one feature of a row meets all columns
 of the panel at once in a vector instruction. For sparse rows it holds only the features that occur in those
-columns, found through `position` (-1 where a feature does not occur): the data is never made dense as a whole.
+columns: the data is never made dense as a whole. Where a feature is in the panel tells a table (-1 for nowhere) of all
+features, or of very many a hash table of those that occur, which stays in the cache.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from numba import njit
 
 PRODUCT, MINIMUM, HARMONIC = 0, 1, 2
 KINDS = {"product": PRODUCT, "minimum": MINIMUM, "harmonic": HARMONIC}
+_FEATURES_OF_A_TABLE = 1 << 17  # of more, most would never be asked for and all would have to be cleared
+_SCATTER = 0x9E3779B1  # odd, so that no two of consecutive features get the same slot
 _VECTORISE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
@@ -40,28 +43,66 @@ def row_products(X: Any, rows: Any, direction: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def sparse_overlap(kind: int, data: Any, indices: Any, indptr: Any, position: Any, panel: Any, out: Any) -> None:
-    """The same for the CSR rows that `indptr` spans."""
+def sparse_row_products(data: Any, indices: Any, indptr: Any, rows: Any, direction: Any) -> Any:
+    """The same of CSR rows."""
+    out = np.empty(len(rows), dtype=data.dtype)
+    for i in range(len(rows)):
+        total = data.dtype.type(0)
+        for entry in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            total += data[entry] * direction[indices[entry]]
+        out[i] = total
+    return out
+
+
+def feature_table(n_features: int, entries: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """An empty table (keys, places) for the features of so many entries; without keys, features are their own."""
+    if n_features <= _FEATURES_OF_A_TABLE:
+        return np.empty(0, dtype=dtype), np.full(n_features, -1, dtype=np.int32)
+    size = 1 << max(4, (2 * entries).bit_length())  # never more than half full
+    return np.full(size, -1, dtype=dtype), np.full(size, -1, dtype=np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _slot(feature: int, keys: Any) -> int:
+    """Where the feature is in the table, or would be."""
+    if len(keys) == 0:
+        return feature
+    mixed = feature ^ (feature >> 16)
+    mixed ^= mixed >> 8
+    last = len(keys) - 1
+    slot = (mixed * _SCATTER) & last
+    while keys[slot] >= 0 and keys[slot] != feature:
+        slot = (slot + 1) & last
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def sparse_overlap(
+    kind: int, data: Any, indices: Any, indptr: Any, keys: Any, places: Any, panel: Any, out: Any
+) -> None:
+    """out[i, j] = overlap of the i-th of the CSR rows that `indptr` spans with column j of panel."""
     for i in range(len(indptr) - 1):
         out[i] = 0
         for entry in range(indptr[i], indptr[i + 1]):
-            place = position[indices[entry]]
+            place = places[_slot(indices[entry], keys)]
             if place >= 0 and data[entry] != 0:
                 _accumulate(kind, data[entry], panel[place], out[i])
 
 
 @njit(cache=True, nogil=True)
-def sparse_panel(data: Any, indices: Any, indptr: Any, position: Any, panel: Any) -> int:
-    """Lay CSR rows out as columns of `panel` (zeroed, with as many rows as features may occur); fill `position`
+def sparse_panel(data: Any, indices: Any, indptr: Any, keys: Any, places: Any, panel: Any) -> int:
+    """Lay CSR rows out as columns of `panel` (zeroed, with as many rows as features may occur); fill the table
     and return how many features occur."""
     features = 0
     for j in range(len(indptr) - 1):
         for entry in range(indptr[j], indptr[j + 1]):
-            f = indices[entry]
-            if position[f] < 0:
-                position[f] = features
+            slot = _slot(indices[entry], keys)
+            if places[slot] < 0:
+                places[slot] = features
+                if len(keys) > 0:
+                    keys[slot] = indices[entry]
                 features += 1
-            panel[position[f], j] = data[entry]
+            panel[places[slot], j] = data[entry]
     return features
 
 

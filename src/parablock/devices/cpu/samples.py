@@ -16,10 +16,12 @@ from parablock.devices.base import Samples
 from parablock.devices.cpu.overlaps import (
     KINDS,
     dense_overlap,
+    feature_table,
     row_products,
     self_overlap,
     sparse_overlap,
     sparse_panel,
+    sparse_row_products,
 )
 from parablock.kernels import Called, Kernel
 
@@ -132,15 +134,19 @@ class SparseSamples(CpuSamples):
         taken.panel_width = self.panel_width
         return taken
 
-    def panel(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         X = self.X
-        position = np.full(X.shape[1], -1, dtype=np.int32)
-        entries = int(X.indptr[stop] - X.indptr[start])
-        columns = np.zeros((_panel_rows(X.shape[1], entries), stop - start), dtype=self.dtype)
-        features = sparse_panel(X.data, X.indices, X.indptr[start : stop + 1], position, columns)
-        return position, columns[:features]
+        return sparse_row_products(X.data, X.indices, X.indptr, rows, direction.astype(self.dtype, copy=False))
 
-    def overlap(self, start: int, stop: int, panel: tuple[np.ndarray, np.ndarray], out: np.ndarray) -> None:
+    def panel(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        X = self.X
+        entries = int(X.indptr[stop] - X.indptr[start])
+        keys, places = feature_table(X.shape[1], entries, X.indices.dtype)
+        columns = np.zeros((_panel_rows(X.shape[1], entries), stop - start), dtype=self.dtype)
+        features = sparse_panel(X.data, X.indices, X.indptr[start : stop + 1], keys, places, columns)
+        return keys, places, columns[:features]
+
+    def overlap(self, start: int, stop: int, panel: tuple[np.ndarray, np.ndarray, np.ndarray], out: np.ndarray) -> None:
         X = self.X
         sparse_overlap(KINDS[self.kind], X.data, X.indices, X.indptr[start : stop + 1], *panel, out)
 

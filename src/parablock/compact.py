@@ -1,0 +1,43 @@
+"""CSR matrices of very many columns, few of which have entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+_DENSE_IS_WORTH = 1 / 8  # of the entries not zero: dense rows take up to 4 times the memory, and are much faster
+
+
+def without_unused(X: Any) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The columns that have entries, and their numbers in order."""
+    used, places = np.unique(X.indices, return_inverse=True)
+    return sp.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(used))), used
+
+
+def widened(rows: np.ndarray, used: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    """Dense rows whose columns have the given numbers (in order) among so many that are zero otherwise."""
+    narrow = sp.csr_matrix(rows)
+    return sp.csr_matrix((narrow.data, used[narrow.indices], narrow.indptr), shape=(rows.shape[0], n_columns))
+
+
+def sum_of_rows(X: Any) -> sp.csr_matrix:
+    """One row, in float64."""
+    if X.nnz >= X.shape[1]:
+        return sp.csr_matrix(np.bincount(X.indices, weights=X.data, minlength=X.shape[1])[None])
+    narrow, used = without_unused(X)
+    return widened(np.bincount(narrow.indices, weights=narrow.data, minlength=len(used))[None], used, X.shape[1])
+
+
+def dense_if_full(X: Any) -> Any:
+    """A CSR matrix as a dense array, where that is worth its memory; a dense one as it is."""
+    return X.toarray() if sp.issparse(X) and X.nnz > _DENSE_IS_WORTH * X.shape[0] * X.shape[1] else X
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """Rows, dense ones and CSR matrices, as one array or, if few of its entries are not zero, one CSR matrix."""
+    if any(sp.issparse(row) for row in rows):
+        return dense_if_full(sp.vstack([sp.csr_matrix(row) for row in rows], format="csr"))
+    return np.concatenate([np.atleast_2d(row) for row in rows])

@@ -16,7 +16,8 @@ dtypes = st.sampled_from([np.float32, np.float64])
 def test_every_row_begins_with_a_cache_line_and_is_long_enough(dtype: type, rows: int, length: int) -> None:
     memory = empty_lines(rows, length, dtype)
     assert memory.dtype == dtype
-    assert len(memory) == rows and memory.shape[1] >= length
+    assert len(memory) == rows
+    assert memory.shape[1] >= length
     assert all(row.ctypes.data % LINE == 0 for row in memory if row.size)
     memory[:] = 1.0  # all of it may be written to
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.paper import (
     comparison,
@@ -25,12 +27,13 @@ from benchmarks.paper.courses import Request, measure
 from benchmarks.paper.kdda_like import FEATURES, PART, field_sizes, kdda_like, kdda_part
 from benchmarks.paper.problems import SETS, Problem, load_problem
 from benchmarks.paper.rates import Rate, best_objective, constants, run_algorithm_1
-from benchmarks.paper.solvers import TOL, Place, logistic_solvers, partition_solvers, svm_solvers
+from benchmarks.paper.solvers import Place, logistic_solvers, partition_solvers, svm_solvers
 from benchmarks.paper.store import FOLDER, Store
 from benchmarks.paper.tracing import Course, Point, _Listener, least_objective, trace
 from benchmarks.rivals import DCSVM, FirstStep, Model, Moment, Parablock, PPackSVM
 from parablock import BlockSolver, KernelSVC
 from parablock.datasets import load_covtype_sample
+from parablock.partition import TreePartitioner
 from tests.small_problems import rbf
 
 PNG = b"\x89PNG"
@@ -99,8 +102,6 @@ def test_forecasts_grow_from_measured_fits():
     assert by_threads["first step", 1] < by_threads["whole fit", 1]
     assert by_threads["whole fit", 16] < by_threads["whole fit", 1]
     assert kdda._forecasts([{"rows": 1_000}, {"rows": 2_000, "solved": []}]) == []
-    partly = {"rows": 8_407_752, "block_rows": [10] * 32, "solved": [{"support": 4}, {"support": 8}]}
-    assert kdda._forecasts([partly])[0]["support_vectors"] == 6 * 32
 
 
 # ------------------------------------------------------------------------------------------------------------- tracing
@@ -339,25 +340,42 @@ def test_kdda_experiment_measures_and_forecasts(request_for):
     assert "30.5 min" in page  # the paper's 1,832 s
 
 
-def test_kdda_at_full_scale_solves_block_after_block(request_for, monkeypatch):
+def dual_optimum(signed_gram, C):
+    found = minimize(
+        lambda alpha: (0.5 * alpha @ signed_gram @ alpha - alpha.sum(), signed_gram @ alpha - 1),
+        np.zeros(len(signed_gram)), jac=True, bounds=[(0, C)] * len(signed_gram), method="L-BFGS-B",
+    )  # fmt: skip
+    return found.x
+
+
+def test_kdda_at_full_scale_solves_every_block_as_if_it_were_alone(request_for, monkeypatch):
     monkeypatch.setitem(kdda.TEST_ROWS, "full", 400)
+    monkeypatch.setattr(kdda_blocks, "WORKING_SET", 100)
+    monkeypatch.setattr(kdda_blocks, "AT_ONCE", 4)
     request = request_for(rows=900, place=Place("full"))
     kdda.run(request)
     one = json.loads((request.folder / "kdda-full.json").read_text())["measured"][0]
-    assert sum(one["block_rows"]) == 900
-    solved = one["solved"]
-    assert sorted(block["block"] for block in solved) == list(range(len(one["block_rows"])))
-    assert solved[0]["rows"] == max(one["block_rows"])
-    assert [block["rows"] for block in solved] == [one["block_rows"][block["block"]] for block in solved]
-    assert sum(block["test_rows"] for block in solved) == 400
-    # The same as the first step that solves small blocks together.
-    X, y = kdda_like(900)
-    X_test, y_test = kdda_like(400, test=True)
-    whole = FirstStep(SETS["kdda-like"].C, SETS["kdda-like"].gamma, blocks=32, tol=TOL).fit(X, y)
-    assert sum(block["test_right"] for block in solved) == pytest.approx(400 * whole.score(X_test, y_test), abs=4)
-    assert sum(block["support"] for block in solved) == pytest.approx(np.count_nonzero(whole.model_.coef), rel=0.02)
+    assert one["blocks"] == 9
+    assert [some["blocks"] for some in one["solved"]] == [4, 4, 1]
+    assert [some["rows"] for some in one["solved"]] == [400, 400, 100]
+    assert sum(some["test_rows"] for some in one["solved"]) == 400
+    # The same by scipy, for each block of the same tree.
+    (X, y), (X_test, y_test), problem = kdda_like(900), kdda_like(400, test=True), SETS["kdda-like"]
+    with FirstStep(problem.C, problem.gamma).workshop(X, y.astype(float)) as workshop:
+        place = workshop.device, workshop.kernel
+        parts = TreePartitioner().partition(*place, workshop.samples, 9, workshop.rng)
+        nearest = parts.centres.nearest(*place, workshop.device.samples(X_test, workshop.kernel))
+    right, support = 0, 0
+    for number, rows in enumerate(parts.blocks):
+        coef = y[rows] * dual_optimum(rbf_kernel(X[rows], gamma=problem.gamma) * np.outer(y[rows], y[rows]), problem.C)
+        support += np.sum(np.abs(coef) > 1e-3 * problem.C)
+        for row in np.flatnonzero(nearest == number):
+            decision = rbf_kernel(X_test[row], X[rows], gamma=problem.gamma)[0] @ coef
+            right += (decision > 0) == (y_test[row] > 0)
+    assert sum(some["test_right"] for some in one["solved"]) == pytest.approx(right, abs=4)
+    assert sum(some["support"] for some in one["solved"]) == pytest.approx(support, rel=0.03)
     page = (request.folder / "index.md").read_text()
-    assert f"| {len(solved)} of {len(solved)} |" in page
+    assert "| 9 of 9 |" in page
     assert "about" not in page
 
 
@@ -370,14 +388,15 @@ def test_kdda_at_full_scale_begins_no_block_after_the_limit(request_for, monkeyp
 
 def test_kdda_tells_of_all_blocks_by_those_that_were_solved():
     solved = [
-        {"rows": 120, "seconds": 3.0, "support": 40, "test_rows": 10, "test_right": 9, "test_positive": 6},
-        {"rows": 80, "seconds": 1.0, "support": 20, "test_rows": 10, "test_right": 8, "test_positive": 1},
+        {"blocks": 2, "rows": 120, "seconds": 3.0, "support": 40, "test_rows": 10, "test_right": 9, "test_positive": 6},
+        {"blocks": 1, "rows": 80, "seconds": 1.0, "support": 20, "test_rows": 10, "test_right": 8, "test_positive": 1},
     ]
-    found = {"rows": 8_407_752, "features_in_use": 77, "seconds_of_partition": 5.0, "block_rows": [120, 80, 100, 100]}
+    found = {"rows": 8_407_752, "features_in_use": 77, "seconds_to_make": 2.0, "seconds_of_partition": 5.0, "blocks": 9}
     line = kdda_blocks.table([{**found, "solved": solved}]).splitlines()[-1]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells == [
-        "8,407,752", "77", "5.0", "2 of 4", "100", "2.0", "3.0", "30", "85.00", "65.00", "8.0", "1,832", "about 13",
+        "8,407,752", "77", "2.0", "5.0", "3 of 9", "200", "4.0", "30.0", "85.00", "65.00", "about 168,155", "5,260",
+        "1,832",
     ]  # fmt: skip
 
 

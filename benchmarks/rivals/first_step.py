@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.rivals.base import Model, Stopwatch
 from benchmarks.rivals.workshop import DualRival, Workshop
 from parablock.losses import Hinge, Logistic, Loss
-from parablock.partition import Centres, KMeansPartitioner
+from parablock.partition import KMeansPartitioner
 
 LOSSES = {"hinge": Hinge, "logistic": Logistic}
 
@@ -39,14 +39,9 @@ class FirstStep(DualRival):
     def _make_loss(self) -> Loss:
         return LOSSES[self.loss]()
 
-    def partition(self, workshop: Workshop) -> tuple[list[np.ndarray], Centres]:
-        """The rows of every block, and which block a new row belongs to."""
+    def _work(self, workshop: Workshop, clock: Stopwatch) -> Model:
         device, kernel, samples = workshop.device, workshop.kernel, workshop.samples
         blocks, centres = KMeansPartitioner().blocks(device, kernel, samples, self.blocks, workshop.rng)
         assert centres is not None
-        return blocks, centres
-
-    def _work(self, workshop: Workshop, clock: Stopwatch) -> Model:
-        blocks, centres = self.partition(workshop)
         solved = workshop.solve_apart(blocks, [np.zeros(len(rows)) for rows in blocks], self.tol)
         return workshop.models.by_group(centres, blocks, solved)

@@ -18,7 +18,6 @@ By default the one that sends less is taken: see `bytes_to_send`.
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
+from parablock.fingerprint import digest_of
 from parablock.kernels import Kernel
 from parablock.mapped import is_mapped
 from parablock.partition import Partition, Partitioner
@@ -101,7 +101,7 @@ class RankEngine(Engine):
                 for rank, (shape, _, sparse) in enumerate(shapes)
             )
             raise ValueError(f"All ranks must bring rows with the same features, all dense or all CSR: {told}.")
-        same = self.data != "sharded" and len(set(talk.share(_digest(X, columns)))) == 1
+        same = self.data != "sharded" and len(set(talk.share(digest_of(X, columns)))) == 1
         if self.data == "replicated" and not same:
             raise ValueError(
                 "data='replicated', but the ranks were given different rows. Pass the same X and y on every rank, or "
@@ -388,15 +388,3 @@ def _converted(X: Any, dtype: np.dtype) -> Any:
             f"The data on disk is {X.dtype} here and {dtype} elsewhere: store the files of all ranks in one precision."
         )
     return X if X.dtype == dtype else X.astype(dtype)
-
-
-def _digest(X: Any, columns: Sequence[np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for part in ((X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)) + tuple(columns):
-        digest.update(str((part.shape, part.dtype)).encode())
-        # As bytes without a copy: the data may be a file that is larger than memory.
-        if part.dtype == object:
-            digest.update(repr(part.tolist()).encode())
-        else:
-            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()

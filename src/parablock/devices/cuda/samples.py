@@ -82,7 +82,7 @@ class CudaSamples(Samples):
         some = self.operand[rows].cpu().numpy()
         return sp.csr_matrix(some) if self.csr else some
 
-    def mean(self, rows: np.ndarray) -> np.ndarray:
+    def mean(self, rows: np.ndarray) -> Any:
         if isinstance(self.operand, SparseOperand):
             return super().mean(rows)
         total = sum(self.operand[rows[part]].sum(dim=0, dtype=torch.float64) for part in self._stretches(len(rows)))

@@ -15,7 +15,7 @@ from numba import njit
 
 PRODUCT, MINIMUM, HARMONIC = 0, 1, 2
 KINDS = {"product": PRODUCT, "minimum": MINIMUM, "harmonic": HARMONIC}
-_FEATURES_OF_A_TABLE = 1 << 17  # of more, most would never be asked for and all would have to be cleared
+_FEATURES_OF_A_TABLE = 1 << 18  # of more, most would never be asked for, and all would have to be cleared
 _SCATTER = 0x9E3779B1  # odd, so that no two of consecutive features get the same slot
 _VECTORISE = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 

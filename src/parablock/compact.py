@@ -1,4 +1,4 @@
-"""CSR matrices of very many columns, few of which have entries."""
+"""Rows, dense or CSR: what takes memory of their entries only, however many columns there are."""
 
 from __future__ import annotations
 
@@ -41,3 +41,8 @@ def stacked(rows: Sequence[Any]) -> Any:
     if any(sp.issparse(row) for row in rows):
         return dense_if_full(sp.vstack([sp.csr_matrix(row) for row in rows], format="csr"))
     return np.concatenate([np.atleast_2d(row) for row in rows])
+
+
+def squared_norms(X: Any) -> np.ndarray:
+    """Of every row, dense or CSR."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
-from parablock.compact import stacked
+from parablock.compact import squared_norms, stacked
 from parablock.devices.base import Device, Rows, Samples
 from parablock.kernels import Kernel
 
@@ -148,7 +148,9 @@ class FeatureCentres(Centres):
             rows = features[start : start + _AT_ONCE]
             products = rows @ columns
             products = products.toarray() if sp.issparse(products) else np.asarray(products)
-            distances[start : start + _AT_ONCE] = _squares(rows)[:, None] - 2.0 * products + (squares + self.offsets)
+            distances[start : start + _AT_ONCE] = (
+                squared_norms(rows)[:, None] - 2.0 * products + (squares + self.offsets)
+            )
 
         device.map(fill, range(0, len(samples), _AT_ONCE))
         return distances
@@ -158,7 +160,7 @@ class FeatureCentres(Centres):
         if dtype not in self._columns:
             points = self.points.astype(dtype)
             columns = points.T.tocsr() if sp.issparse(points) else np.ascontiguousarray(points.T)
-            self._columns[dtype] = columns, _squares(points)
+            self._columns[dtype] = columns, squared_norms(points)
         return self._columns[dtype]
 
     @cached_property
@@ -263,12 +265,6 @@ class Partitioner(ABC):
         if centres is None:
             centres = FeatureCentres.means(samples, blocks, spread)
         return Partition(self.method, blocks, centres, kernel_mass_inside(device, kernel, samples, blocks, rng, spread))
-
-
-def _squares(features: Any) -> np.ndarray:
-    """The squared norm of every row."""
-    squares = features.multiply(features) if sp.issparse(features) else features * features
-    return np.asarray(squares.sum(axis=1)).ravel()
 
 
 def chunks(samples: Samples, size: int = 8192) -> Iterator[Samples]:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
-from parablock.compact import without_unused
+from parablock.compact import squared_norms, without_unused
 from parablock.devices.base import Device, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner, Spread
@@ -120,7 +120,7 @@ def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> 
 
 def _between_centres(points: Any, rng: np.random.Generator) -> np.ndarray:
     first = _row(points, int(rng.integers(points.shape[0])))
-    second = _row(points, int(np.argmin(points @ first - 0.5 * _squares(points))))  # the farthest from the first
+    second = _row(points, int(np.argmin(points @ first - 0.5 * squared_norms(points))))  # the farthest from the first
     total = np.asarray(points.sum(axis=0)).ravel()
     for _ in range(LLOYD_STEPS):
         side = points @ (first - second) > 0.5 * (first @ first - second @ second)
@@ -134,9 +134,3 @@ def _between_centres(points: Any, rng: np.random.Generator) -> np.ndarray:
 
 def _row(points: Any, number: int) -> np.ndarray:
     return points[number].toarray().ravel() if sp.issparse(points) else points[number]
-
-
-def _squares(points: Any) -> np.ndarray:
-    if sp.issparse(points):
-        return np.asarray(points.multiply(points).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", points, points)

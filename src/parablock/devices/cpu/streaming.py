@@ -1,8 +1,7 @@
 """Copies past the caches, for values that are written once and read much later.
 
 An ordinary store first reads the cache line that it will overwrite, and drives out of the cache what is still in use.
-A streaming store does neither: kernel columns that are kept take a third less memory traffic, which is what many cores
-wait for.
+A streaming store does neither: to keep kernel columns takes half the memory traffic, which is what many cores wait for.
 """
 
 from __future__ import annotations

@@ -112,6 +112,24 @@ def test_column_dot_however_much_it_can_keep(make_device, format, memory_limit):
         np.testing.assert_allclose(values, coef @ K[rows], atol=1e-11)
 
 
+@pytest.mark.parametrize("format", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("memory_limit", [1, 1 << 18, 1 << 30])
+def test_column_dot_of_samples_that_follow_one_another(make_device, format, memory_limit):
+    device, rng = make_device(memory_limit=memory_limit), np.random.default_rng(1)
+    X, everyone = samples_of(device, KERNEL, 300, format=format)
+    K = rbf(X, X, KERNEL.gamma)
+    order = rng.permutation(300)
+    first, *more = (everyone.take(order[:count]) for count in (100, 107, 180))
+    device.extend(KERNEL, everyone, first, everyone, np.arange(0), (300, 200))
+    rows, coef = rng.choice(300, 50, replace=False), rng.normal(size=(2, 50))
+    values = device.column_dot(KERNEL, first, everyone, rows, coef, iter(more))
+    np.testing.assert_allclose(values, coef @ K[rows][:, order[:180]], atol=1e-11)
+    for count in (50, 300):  # from now on columns are as long as all of them
+        rows, coef = np.arange(count), rng.normal(size=(2, count))
+        values = device.column_dot(KERNEL, more[-1], everyone, rows, coef)
+        np.testing.assert_allclose(values, coef @ K[rows][:, order[:180]], atol=1e-11)
+
+
 def test_column_dot_in_single_precision_sums_in_double(device):
     # Large coefficients that cancel: their sum must not be rounded to single precision.
     X = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)

@@ -7,10 +7,11 @@ conformance tests against a NumPy oracle; adding one touches its own folder only
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Any, Protocol, TypeVar
 
@@ -212,10 +213,31 @@ class Device(ABC):
 
     @abstractmethod
     def column_dot(
-        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        sources: Rows,
+        rows: np.ndarray,
+        coef: np.ndarray,
+        more: Iterable[Samples] = (),
     ) -> np.ndarray:
         """``coef @ K(sources[rows], samples)``, shape (n_outputs, samples): like `kernel_dot`, but of columns of one
-        matrix, most of which will be asked for again. The device may keep them, by the numbers of the rows."""
+        matrix, most of which will be asked for again. The device may keep them, by the numbers of the rows.
+
+        The first time, more samples may follow: each of `more` is what there was, with some after them.
+        """
+
+    def forgetful_dot(
+        self, kernel: Kernel, samples: Samples, columns: Samples, coef: np.ndarray, more: Iterable[Samples]
+    ) -> np.ndarray:
+        """`column_dot` of who keeps no columns."""
+        return vectors.concatenate(
+            [
+                self.kernel_dot(kernel, longer.take(slice(start, None)) if start else longer, columns, coef)
+                for start, longer in in_turn(samples, more)
+            ],
+            axis=1,
+        )
 
     @abstractmethod
     def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
@@ -223,10 +245,15 @@ class Device(ABC):
 
     @abstractmethod
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
     ) -> None:
-        """Take note that columns will be asked for of `more` from now on, and later perhaps of `growth` times as many.
-        Where these are the given samples with some after them, kept columns of the useful rows get longer."""
+        """Take note that columns will be asked for of `more` from now on, and later perhaps of further samples: `room`
+        is the number of columns and of samples to have room for. Where `more` are the given samples with some after
+        them, kept columns of the useful rows get longer."""
+
+    def has_room(self, columns: int, samples: int, dtype: Any) -> bool:
+        """Whether all values of so many columns can be kept."""
+        return False
 
     @abstractmethod
     def solve_blocks(
@@ -244,3 +271,11 @@ class Device(ABC):
         With `keep` the same blocks will come again, and their kernel columns are kept between calls as far
         as memory allows.
         """
+
+
+def in_turn(samples: Samples, more: Iterable[Samples]) -> Iterator[tuple[int, Samples]]:
+    """The samples and whatever longer ones follow, each with how many were there before."""
+    start = 0
+    for longer in chain((samples,), more):
+        yield start, longer
+        start = len(longer)

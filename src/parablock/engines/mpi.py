@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from parablock.engines.dealing import Dealer
 from parablock.engines.ranks import RankEngine
 from parablock.engines.talk import Talk
 
@@ -104,6 +105,9 @@ class MPITalk(Talk):
         self.comm.Reduce_scatter(np.ascontiguousarray(values), own, recvcounts=counts)
         self._count(values.nbytes - own.nbytes, started)
         return own
+
+    def deal(self, count: int) -> Iterator[int]:
+        return Dealer.of(self.comm).deal(count)
 
     def interrupted(self) -> bool:
         wants, MPITalk.user_wants_to_stop = MPITalk.user_wants_to_stop, False

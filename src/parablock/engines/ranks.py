@@ -1,7 +1,8 @@
 """Ranks: processes that run the same program with the same numbers, and divide the work.
 
 Each block is solved by one rank, and each rank computes the kernel products of its own rows, which is nearly all there
-is to do. How ranks talk is the matter of a `Talk`: by MPI, or as tasks on the workers of a Dask cluster.
+is to do; a faster one has more of them (`engines.dealing`). How ranks talk is the matter of a `Talk`: by MPI, or as
+tasks on the workers of a Dask cluster.
 
 Data is *replicated*, when every rank was given all rows, or *sharded*, when each rank brought rows of its own. Then a
 row travels once, to all ranks, when its coefficient changes or when it comes into a block that another rank solves.
@@ -20,9 +21,9 @@ from __future__ import annotations
 
 import platform
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from joblib import cpu_count
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
 from parablock.engines.base import Counts, Crew, Engine
+from parablock.engines.dealing import LARGEST_SHARE, Draws, shares, with_drawn
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
@@ -148,6 +150,10 @@ class RankCrew(Crew):
         Which of them the problem is about; all of them by default.
     targets : list of ndarray, optional
         The rows of the problem whose products each rank computes; by default rows of its own, or an even share.
+    pieces : list of ndarray, optional
+        Rows that are nobody's yet: the first product deals them out.
+    deals : bool
+        Whether this crew, or one that is restricted to some of its rows, deals rows out.
     """
 
     def __init__(
@@ -159,14 +165,17 @@ class RankCrew(Crew):
         exchange: str,
         numbers: np.ndarray | None = None,
         targets: list[np.ndarray] | None = None,
+        pieces: Sequence[np.ndarray] = (),
+        deals: bool = False,
     ) -> None:
-        self.device, self.kernel, self.talk, self.exchange = device, kernel, talk, exchange
+        self.device, self.kernel, self.talk, self.exchange, self.deals = device, kernel, talk, exchange, deals
         self.is_first, self.size = talk.rank == 0, talk.size
         self.all_rows = rows
         self.numbers = np.arange(len(rows)) if numbers is None else numbers
         self.rows: Rows = rows if numbers is None else PartRows(rows, numbers)
         self.targets = _divided(rows, self.numbers, talk.size) if targets is None else targets
         self.samples = self.rows.take(self.targets[talk.rank])
+        self.pieces = pieces
         self._everyone: Samples | None = None
 
     def _bring(self, rows: np.ndarray) -> None:
@@ -219,22 +228,34 @@ class RankCrew(Crew):
         parts = self.device, self.kernel, self.talk
         if isinstance(rows, ShardedRows):
             return self.talk.each(lambda: RankCrew(*parts, rows.ordered(order), self.exchange))
+        # The threads of a rank divide its work in pieces that are larger than those to be dealt out.
+        deals = all(self.talk.share(self.device.keeps_columns and self.device.n_threads == 1))
         # By number: a rank copies only the rows that it works on.
-        return self.talk.each(lambda: RankCrew(*parts, rows, self.exchange, order))
+        return self.talk.each(lambda: RankCrew(*parts, rows, self.exchange, order, deals=deals))
 
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> RankCrew:
         assert isinstance(before, RankCrew)
-        numbers, targets = self.numbers[rows], None
+        numbers, length = self.numbers[rows], None
+        targets: list[np.ndarray] | None = None
+        pieces: list[np.ndarray] = []
         if before is not self:
             # Everyone goes on with the rows that it had, and gets a share of those that are new.
+            before._settle([range(rank, len(before.pieces), self.size) for rank in range(self.size)])
             known = len(before.numbers)
             new = _divided(self.all_rows, numbers[known:], self.talk.size)
             targets = [np.concatenate((old, known + more)) for old, more in zip(before.targets, new, strict=True)]
+        elif self.deals:
+            most = int((room + (LARGEST_SHARE - 1.0) * len(rows)) / self.size)
+            if all(self.talk.share(self.device.has_room(len(rows), most, self.samples.dtype))):
+                targets, pieces = shares(len(rows), self.size)
+                length = most
         old = before.samples
+        parts = self.device, self.kernel, self.talk, self.all_rows, self.exchange
 
         def make() -> RankCrew:
-            crew = RankCrew(self.device, self.kernel, self.talk, self.all_rows, self.exchange, numbers, targets)
-            self.device.extend(self.kernel, old, crew.samples, crew.rows, support, room / max(1, len(rows)))
+            crew = RankCrew(*parts, numbers, targets, pieces)
+            there = room, length or int(len(crew.samples) * room / max(1, len(rows)))
+            self.device.extend(self.kernel, old, crew.samples, crew.rows, support, there)
             return crew
 
         return self.talk.each(make)
@@ -269,10 +290,21 @@ class RankCrew(Crew):
         keep: bool,
         blocks: Sequence[np.ndarray],
     ) -> list[BlockStep]:
-        if not mine:
-            if len(blocks) == 1:  # a bridge: get ready for the product, most of its rows will move
-                self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0])
-            return []
+        steps = self._steps(problem, point, mine, rule, keep) if mine else []
+        if len(blocks) == 1 and not self.pieces:
+            # A bridge: get ready for the product, most of its rows will move. Also the rank that has solved it: where
+            # all keep the same columns, it makes no difference to the last digit which of them has a row.
+            self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0])
+        return steps
+
+    def _steps(
+        self,
+        problem: Problem,
+        point: tuple[np.ndarray, np.ndarray],
+        mine: Sequence[np.ndarray],
+        rule: BlockRule,
+        keep: bool,
+    ) -> list[BlockStep]:
         rows = np.concatenate(mine)
         ends = np.cumsum([len(block) for block in mine])
         own = [np.arange(end - len(block), end) for block, end in zip(mine, ends, strict=True)]
@@ -310,8 +342,30 @@ class RankCrew(Crew):
         if exchange == "reduce":
             return self._reduced(rows, direction)
         self._bring(rows)
-        own = self.talk.each(lambda: self.device.column_dot(self.kernel, self.samples, self.rows, rows, direction))
-        return self._joined(own, self.targets, len(self.numbers))
+        mine, own = self.talk.rank, []
+        draws = self._deal(self.pieces, LARGEST_SHARE * len(self.numbers) / self.size - len(self.samples))
+
+        def growing() -> Iterator[Samples]:
+            for _ in draws:
+                self.samples = self.rows.take(with_drawn(self.targets[mine], self.pieces, draws.drawn))
+                yield self.samples
+
+        def work() -> list[int]:
+            own.append(self.device.column_dot(self.kernel, self.samples, self.rows, rows, direction, growing()))
+            return draws.drawn
+
+        self._settle(self.talk.together(work))
+        return self._joined(own[0], self.targets, len(self.numbers))
+
+    def _deal(self, pieces: Sequence[np.ndarray], room: float = np.inf) -> Draws:
+        return Draws(self.talk.deal(len(pieces)) if pieces else iter(()), pieces, room)
+
+    def _settle(self, drawn: Sequence[Sequence[int]]) -> None:
+        """The pieces that each rank has drawn are its own from now on."""
+        if self.pieces:
+            everyones = zip(self.targets, drawn, strict=True)
+            self.targets = [with_drawn(own, self.pieces, numbers) for own, numbers in everyones]
+            self.pieces = []
 
     def _reduced(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         n, outputs = len(self.numbers), len(direction)
@@ -329,12 +383,21 @@ class RankCrew(Crew):
 
     def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         self._bring(rows)
-        parts = _divided(self.all_rows, self.numbers[targets], self.talk.size)
-        mine = targets[parts[self.talk.rank]]
-        own = self.talk.each(
-            lambda: self.device.kernel_dot(self.kernel, self.rows.take(mine), self.rows.take(rows), coef)
-        )
-        return self._joined(own, parts, len(targets))
+        if self.deals:
+            parts, pieces = shares(len(targets), self.size)
+        else:
+            parts, pieces = _divided(self.all_rows, self.numbers[targets], self.size), []
+        draws, own = self._deal(pieces), []
+
+        def work() -> list[int]:
+            columns = self.rows.take(rows)
+            for part in chain((parts[self.talk.rank],), draws):
+                own.append(self.device.kernel_dot(self.kernel, self.rows.take(targets[part]), columns, coef))
+            return draws.drawn
+
+        everyones = zip(parts, self.talk.together(work), strict=True)
+        places = [with_drawn(part, pieces, numbers) for part, numbers in everyones]
+        return self._joined(np.concatenate(own, axis=1), places, len(targets))
 
     def _joined(self, own: np.ndarray, parts: Sequence[np.ndarray], n: int) -> np.ndarray:
         """Everyone's values of shape (n_outputs, part), each in its places."""

@@ -6,7 +6,7 @@ import builtins
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -79,6 +79,11 @@ class Talk(ABC):
         if failed:
             raise _error(failed, self.size)
         return [value for _, value in outcomes]
+
+    def deal(self, count: int) -> Iterator[int]:
+        """Numbers below the count, each on one rank: on the one that asks for its next number first, where ranks have a
+        quick way to find out. All must call this, and meet in another operation before they call it again."""
+        return iter(range(self.rank, count, self.size))
 
     def interrupted(self) -> bool:
         """Whether this rank knows that the user wants to stop, other than by an exception of Python's."""

@@ -16,11 +16,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
+from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples, in_turn
 from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
-from parablock.devices.cpu.store import ColumnStore
+from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.devices.memory import bytes_for_rows, memory_bytes
@@ -105,43 +105,60 @@ class CpuDevice(Device):
         return np.ascontiguousarray(out.T)
 
     def column_dot(
-        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        sources: Rows,
+        rows: np.ndarray,
+        coef: np.ndarray,
+        more: Iterable[Samples] = (),
     ) -> np.ndarray:
         assert isinstance(samples, CpuSamples)
         if isinstance(samples, GivenSamples):  # is its own store
-            return self.kernel_dot(kernel, samples, sources.take(rows), coef)
+            return self.forgetful_dot(kernel, samples, sources.take(rows), coef, more)
         store = self._store_of(kernel, samples, sources)
         kept, fresh, homeless = store.plan(rows)
-        columns = store.take(sources, rows[fresh])
+        unknown, unkept = sources.take(rows[fresh]), sources.take(rows[homeless])
         places, place = store.slot[rows[kept]], store.used - len(fresh)
         known, new = coef[:, kept], coef[:, fresh]
-        out = np.zeros((len(coef), len(samples)))
 
-        def chunk(start: int) -> None:
-            stop = min(start + size, len(samples))
-            store.dot(places, known, start, stop, out)
-            store.fill(columns, place, start, stop, new, out)
+        def dot(start: int, samples: Samples) -> np.ndarray:
+            assert isinstance(samples, CpuSamples)
+            if samples is not store.samples:
+                store.watch(samples)
+            out, columns = np.zeros((len(coef), len(samples))), store.narrowed(unknown)
 
-        size = self._chunk(samples)
-        self.map(chunk, range(0, len(samples), size))
-        self.kernel_evaluations += len(samples) * len(fresh)
-        if len(homeless):
-            out += self.kernel_dot(kernel, samples, sources.take(rows[homeless]), coef[:, homeless])
-        return out
+            def chunk(pieces: Chunk) -> None:
+                store.dot(places, known, pieces[0][0], pieces[-1][1], out)
+                for first, last in pieces:
+                    store.fill(columns, place, first, last, new, out)
+
+            self._for_chunks(store, chunk, start)
+            self.kernel_evaluations += (len(samples) - start) * len(fresh)
+            for first, last in store.stretches(start) if len(unkept) else ():
+                some = samples.take(slice(first, last))
+                out[:, first:last] += self.kernel_dot(kernel, some, unkept, coef[:, homeless])
+            return out[:, start:]
+
+        return np.concatenate([dot(start, longer) for start, longer in in_turn(samples, more)], axis=1)
 
     def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
         assert isinstance(samples, CpuSamples)
         if isinstance(samples, GivenSamples):
             return
-        store, size = self._store_of(kernel, samples, sources), self._chunk(samples)
+        store = self._store_of(kernel, samples, sources)
         _, fresh, _ = store.plan(rows)
-        columns, place = store.take(sources, rows[fresh]), store.used - len(fresh)
-        starts = range(0, len(samples), size)
-        self.map(lambda start: store.fill(columns, place, start, min(start + size, len(samples))), starts)
+        columns, place = store.narrowed(sources.take(rows[fresh])), store.used - len(fresh)
+
+        def chunk(pieces: Chunk) -> None:
+            for first, last in pieces:
+                store.fill(columns, place, first, last)
+
+        self._for_chunks(store, chunk)
         self.kernel_evaluations += len(samples) * len(fresh)
 
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
     ) -> None:
         assert isinstance(more, CpuSamples)
         store = self._store
@@ -150,7 +167,10 @@ class CpuDevice(Device):
             store.extend(more, sources, self.map)
             self.kernel_evaluations += store.used * (len(more) - len(samples))
         else:
-            self._store = self._new_store(kernel, more, sources, growth)
+            self._store = self._new_store(kernel, more, *room)
+
+    def has_room(self, columns: int, samples: int, dtype: Any) -> bool:
+        return columns * samples * np.dtype(dtype).itemsize <= self._room_for_columns()
 
     def solve_blocks(
         self,
@@ -201,20 +221,22 @@ class CpuDevice(Device):
 
     def _store_of(self, kernel: Kernel, samples: CpuSamples, sources: Rows) -> ColumnStore:
         if self._store is None or self._store.samples is not samples:
-            self._store = self._new_store(kernel, samples, sources)
+            self._store = self._new_store(kernel, samples, len(sources), len(samples))
         return self._store
 
-    def _new_store(self, kernel: Kernel, samples: CpuSamples, sources: Rows, growth: float = 1.0) -> ColumnStore:
+    def _new_store(self, kernel: Kernel, samples: CpuSamples, most: int, length: int) -> ColumnStore:
         self._store = None  # gives its memory back first
-        most, length = (int(len(rows) * growth) for rows in (sources, samples))
-        return ColumnStore(
-            samples, kernel, most, self.memory_limit - (self._for_blocks or self.memory_limit // 2), length
-        )
+        return ColumnStore(samples, kernel, most, self._room_for_columns(), length)
 
-    def _chunk(self, samples: CpuSamples) -> int:
-        """Samples that one task of a product with kept columns takes: those are read from memory, which is faster in
-        long stretches."""
-        return _stretch(len(samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS)
+    def _room_for_columns(self) -> int:
+        return self.memory_limit - (self._for_blocks or self.memory_limit // 2)
+
+    def _for_chunks(self, store: ColumnStore, work: Callable[[Chunk], None], start: int = 0) -> None:
+        """Call the work with all samples of the store from start on, many at a time: kept columns are read from memory,
+        which is faster in long stretches."""
+        size = _stretch(len(store.samples) // (2 * self.n_threads), _CHUNK_ROWS, 8 * _CHUNK_ROWS)
+        chunks = store.chunks(size, start)
+        self.map(lambda number: work(chunks[number]), range(len(chunks)))
 
     def map(self, work: Callable[[int], T], items: Iterable[int]) -> list[T]:
         if self._pool is None:

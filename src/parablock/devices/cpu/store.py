@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from parablock.devices.base import Rows
+from parablock.devices.base import Rows, Samples
 from parablock.devices.cpu.samples import CpuSamples, narrow, used_features
 from parablock.devices.cpu.streaming import empty_lines, stream
 from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
+Chunk = list[tuple[int, int]]  # samples that follow each other, from the first of each pair to before the second
 _COLUMNS_AT_ONCE = 2048  # that one task makes longer
 _FEW_TO_FORGET = 0.75  # to move the others together is not worth it when so many stay
 
@@ -34,8 +35,8 @@ class ColumnStore:
         Columns that may be asked for.
     room : int
         Bytes that the columns may take.
-    length : int, optional
-        Samples for which there is to be room, if more than these: some may follow (`extend`).
+    length : int
+        Samples for which there is to be room: some may follow (`watch`, `extend`).
 
     Attributes
     ----------
@@ -45,31 +46,55 @@ class ColumnStore:
         How many columns are kept.
     """
 
-    def __init__(self, samples: CpuSamples, kernel: Kernel, most: int, room: int, length: int | None = None) -> None:
-        length = length or len(samples)
+    def __init__(self, samples: CpuSamples, kernel: Kernel, most: int, room: int, length: int) -> None:
         self.kernel = kernel
-        self._watch(samples)
+        self._starts: list[int] = []
+        self.samples = samples.take(slice(0))
+        self.watch(samples)
         # Memory that is not written to yet costs nothing, so all of the room is asked for at once.
         capacity = min(most, room // max(1, length * samples.dtype.itemsize))
         self.columns = empty_lines(capacity, length, samples.dtype)
         self.slot = np.full(0, -1, dtype=np.int64)
         self.used = 0
 
-    def _watch(self, samples: CpuSamples) -> None:
+    def watch(self, samples: CpuSamples) -> None:
+        """Go on with these samples, which begin with the present ones; columns that are kept already have no values
+        for the others."""
+        self._starts.append(len(self.samples))
         self.samples = samples
         self._features = used_features(samples)
         self._narrow = narrow(samples, self._features)
 
+    def stretches(self, start: int = 0) -> Chunk:
+        """Samples from start on (some stretch begins there) that came together. What is computed of them at a time
+        does not depend on what other samples there are, so that the last digits do not either."""
+        ends = [*self._starts[1:], len(self.samples)]
+        return [(first, last) for first, last in zip(self._starts, ends, strict=True) if first >= start]
+
+    def chunks(self, size: int, start: int = 0) -> list[Chunk]:
+        """The stretches from start on, long ones in pieces of the given size, short ones together."""
+        chunks: list[Chunk] = []
+        room = 0
+        for first, last in self.stretches(start):
+            for begin in range(first, last, size):
+                end = min(begin + size, last)
+                if end - begin > room:
+                    chunks.append([])
+                    room = size
+                chunks[-1].append((begin, end))
+                room -= end - begin
+        return chunks
+
     def extend(self, samples: CpuSamples, sources: Rows, run: Run) -> None:
         """Go on with samples that begin with the present ones and for which there is room."""
         before = len(self.samples)
-        self._watch(samples)
+        self.watch(samples)
         owner = np.flatnonzero(self.slot >= 0)
         owner = owner[np.argsort(self.slot[owner])]
 
         def lengthen(first: int) -> None:
             some = owner[first : first + _COLUMNS_AT_ONCE]
-            self.fill(self.take(sources, some), first, before, len(samples))
+            self.fill(self.narrowed(sources.take(some)), first, before, len(samples))
 
         run(lengthen, range(0, len(owner), _COLUMNS_AT_ONCE))
 
@@ -104,11 +129,10 @@ class ColumnStore:
         if most > len(self.slot):
             self.slot = np.concatenate((self.slot, np.full(most - len(self.slot), -1)))
 
-    def take(self, sources: Rows, rows: np.ndarray) -> CpuSamples:
-        """The rows whose columns are to be computed."""
-        samples = sources.take(rows)
-        assert isinstance(samples, CpuSamples)
-        return narrow(samples, self._features)
+    def narrowed(self, rows: Samples) -> CpuSamples:
+        """Rows whose columns are to be computed, with what matters of them for the present samples."""
+        assert isinstance(rows, CpuSamples)
+        return narrow(rows, self._features)
 
     def fill(
         self,

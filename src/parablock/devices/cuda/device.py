@@ -6,7 +6,7 @@ No kernel value is kept from one product to the next: to compute it again costs 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -99,15 +99,21 @@ class CudaDevice(Device):
         return vectors.place(coef, result)
 
     def column_dot(
-        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, coef: np.ndarray
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        sources: Rows,
+        rows: np.ndarray,
+        coef: np.ndarray,
+        more: Iterable[Samples] = (),
     ) -> np.ndarray:
-        return self.kernel_dot(kernel, samples, sources.take(rows), coef)
+        return self.forgetful_dot(kernel, samples, sources.take(rows), coef, more)
 
     def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
         """Nothing is kept."""
 
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, growth: float
+        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
     ) -> None:
         """Nothing is kept."""
 

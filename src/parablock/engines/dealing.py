@@ -1,0 +1,132 @@
+"""Work that goes to whoever has time for it.
+
+Ranks of one machine are not equally fast: cores share power, caches and memory, and those of a virtual machine may be
+two halves of one. So each begins with most of its even share, and the rest is dealt out in pieces, by a counter in the
+memory that they share. Which rank draws a piece changes nothing in the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parablock.engines.sharing import even_parts
+
+# Of an even share: what a rank has for its own, so that one that is half as fast as others hardly keeps them waiting;
+# and the most that it can come to have.
+OWN_SHARE, LARGEST_SHARE = 0.6, 1.25
+_LEAST_SHARE, _LEAST_PIECE = 1024, 64  # rows below which the trouble of dealing costs more than waiting
+
+
+def shares(count: int, ranks: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The stretches of so many rows that the ranks have for their own, and the rest in pieces to be dealt out: smaller
+    and smaller ones, so that all end together.
+
+    With a piece more than an even share nobody has more than the largest. So whoever has no more than an even share may
+    draw another; and as there is always such a rank, all pieces find one.
+    """
+    starts = even_parts(count, ranks)
+    if ranks == 1 or count < ranks * _LEAST_SHARE:
+        return _stretches(starts[:-1], starts[1:]), []
+    ends = starts[:-1] + (OWN_SHARE * np.diff(starts)).astype(np.intp)
+    rest = np.concatenate(_stretches(ends, starts[1:]))
+    pieces = []
+    while len(rest):
+        size = max(_LEAST_PIECE, len(rest) // (3 * ranks))
+        pieces.append(rest[:size])
+        rest = rest[size:]
+    return _stretches(starts[:-1], ends), pieces
+
+
+class Draws:
+    """The pieces that a rank draws, one after the other, as long as it has room for their rows.
+
+    Attributes
+    ----------
+    drawn : list of int
+        Their numbers so far.
+    """
+
+    def __init__(self, numbers: Iterator[int], pieces: Sequence[np.ndarray], room: float = np.inf) -> None:
+        self._numbers, self._pieces, self._room = numbers, pieces, room
+        self.drawn: list[int] = []
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        size, room = max(map(len, self._pieces), default=0), self._room
+        while size <= room:
+            number = next(self._numbers, None)
+            if number is None:
+                return
+            self.drawn.append(number)
+            yield self._pieces[number]
+            size = len(self._pieces[number])  # the next one has no more
+            room -= size
+
+
+def with_drawn(own: np.ndarray, pieces: Sequence[np.ndarray], drawn: Sequence[int]) -> np.ndarray:
+    """A rank's own rows and those of the pieces that it has drawn."""
+    return np.concatenate((own, *(pieces[number] for number in drawn)))
+
+
+def _stretches(starts: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
+    return [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+class Dealer:
+    """Deals numbers out to the ranks of an MPI communicator. Those of one machine draw from a counter in the memory
+    that they share; each machine has numbers of its own.
+
+    There are two counters. While one is in use the other is set back: all ranks meet between two deals, so nobody draws
+    from it any more, nor does anyone yet.
+    """
+
+    _key: ClassVar[int | None] = None
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+
+        neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self._first = neighbours.Get_rank() == 0
+        # Both stay as long as the process: to free them would be one more thing that all ranks must do together.
+        self._window = MPI.Win.Allocate_shared(16 if self._first else 0, 8, comm=neighbours)
+        self._counters = np.asarray(self._window.Shared_query(0)[0]).view(np.int64)
+        self._window.Lock_all()
+        self._sum, self._one, self._drawn = MPI.SUM, np.ones(1, dtype=np.int64), np.empty(1, dtype=np.int64)
+        self._deals = 0
+        self._set_back(0)
+        heads = comm.allgather(neighbours.bcast(comm.Get_rank()))  # of every rank's machine
+        head, size = heads[comm.Get_rank()], len(heads)
+        self._share = sum(other < head for other in heads) / size, sum(other <= head for other in heads) / size
+
+    @classmethod
+    def of(cls, comm: Any) -> Dealer:
+        """The dealer of a communicator, which all of its ranks must ask for together."""
+        if cls._key is None:
+            cls._key = type(comm).Create_keyval()
+        dealer = comm.Get_attr(cls._key)
+        if dealer is None:
+            dealer = cls(comm)
+            comm.Set_attr(cls._key, dealer)
+        return dealer
+
+    def deal(self, count: int) -> Iterator[int]:
+        """Numbers below the count, each on one rank. All ranks must call this, and meet before they call it again."""
+        counter, self._deals = self._deals % 2, self._deals + 1
+        self._set_back(1 - counter)
+        return self._draw(counter, *(round(count * end) for end in self._share))
+
+    def _draw(self, counter: int, first: int, last: int) -> Iterator[int]:
+        while (number := first + self._next(counter)) < last:
+            yield number
+
+    def _next(self, counter: int) -> int:
+        self._window.Fetch_and_op(self._one, self._drawn, 0, counter, self._sum)
+        self._window.Flush(0)
+        return int(self._drawn[0])
+
+    def _set_back(self, counter: int) -> None:
+        if self._first:
+            self._counters[counter] = 0
+            self._window.Sync()

@@ -1,0 +1,92 @@
+"""Deals numbers, or the rows of fits, out to the ranks that run this, and prints who got what (first rank)."""
+
+import hashlib
+import json
+import sys
+import time
+from itertools import chain
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from parablock import KernelSVC
+from parablock.engines import MPIEngine, dealing, ranks
+from parablock.engines.mpi import MPITalk
+
+COMM = MPI.COMM_WORLD
+RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
+
+
+def numbers():
+    rng = np.random.default_rng(RANK)
+    talk = MPITalk(COMM)
+    for count in range(50):
+        assert once(talk, count, lambda: time.sleep(1e-4 * rng.random())) == "every number once", count
+
+    def fails():
+        for _ in talk.deal(20):
+            if RANK == SIZE - 1:
+                raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        talk.together(fails)
+    after = once(talk, 30)
+    part = COMM.Split(RANK % 2)
+    return {"rounds": 50, "after an error": after, "of a part of the ranks": once(MPITalk(part), 17)}
+
+
+def once(talk, count, work=lambda: None):
+    """Whether every number was dealt once."""
+    own = []
+    for number in talk.deal(count):
+        own.append(number)
+        work()
+    dealt = sorted(chain.from_iterable(talk.share(own)))
+    return "every number once" if dealt == list(range(count)) else str(dealt)
+
+
+def fits():
+    X = np.random.default_rng(0).normal(size=(4000, 3)).astype(np.float32)
+    y = np.sin(3 * X).sum(axis=1) > 0
+    dealing._LEAST_SHARE, dealing._LEAST_PIECE = 200, 16
+    options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
+    rows, models, slow = [], [], [None]
+    draw, settle = dealing.Draws.__iter__, ranks.RankCrew._settle
+
+    def slowly(self):
+        for piece in draw(self):
+            yield piece
+            time.sleep(0.05 if RANK in slow else 0.001)
+
+    def noted(self, drawn):
+        settle(self, drawn)
+        rows[-1] = rows[-1] or [len(own) for own in self.targets]
+
+    def fit(**more):
+        rows.append(None)
+        engine = MPIEngine(data="replicated")
+        return KernelSVC(engine=engine, **options, **more).fit(X, y)
+
+    dealing.Draws.__iter__, ranks.RankCrew._settle = slowly, noted
+    for slow[0] in range(SIZE):
+        model = fit()
+        models.append(hashlib.sha256(model.dual_coef_.tobytes() + model.support_.tobytes()).hexdigest())
+        assert min(record.watched for record in model.history_) < 4000, "nobody rests: nothing is dealt out"
+    fit(memory_limit="4MB")
+    alone = KernelSVC(**options).fit(X, y)
+    watched = model.history_[0].watched
+    return {
+        "rows by slow rank": rows[:SIZE],
+        "models": models,
+        "objective": model.dual_objective_,
+        "of one process": alone.dual_objective_,
+        "rows without room": rows[SIZE],
+        "even rows": np.diff(ranks.even_parts(watched, SIZE)).tolist(),
+    }
+
+
+if __name__ == "__main__":
+    found = {"numbers": numbers, "fits": fits}[sys.argv[1]]()
+    if RANK == 0:
+        print(json.dumps(found))

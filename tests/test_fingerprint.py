@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parablock.fingerprint import digest_of
 
-ROWS, FEATURES = 700, 500  # more than one stretch of words, and a rest
+ROWS, FEATURES = 700, 500  # many lines of words, and a rest
 X = np.random.default_rng(0).normal(size=(ROWS, FEATURES))
 NAMES = np.array(["a", "b"] * (ROWS // 2), dtype=object)
 places = st.tuples(st.integers(0, ROWS - 1), st.integers(0, FEATURES - 1))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 _DENSE_IS_WORTH = 1 / 8  # of the entries not zero: dense rows take up to 4 times the memory, and are much faster
 
@@ -29,6 +30,22 @@ def sum_of_rows(X: Any) -> sp.csr_matrix:
         return sp.csr_matrix(np.bincount(X.indices, weights=X.data, minlength=X.shape[1])[None])
     narrow, used = without_unused(X)
     return widened(np.bincount(narrow.indices, weights=narrow.data, minlength=len(used))[None], used, X.shape[1])
+
+
+def rows_of(X: np.ndarray, rows: Any) -> np.ndarray:
+    """The same as X[rows] of a dense array; by number in half the time."""
+    numbers = isinstance(rows, np.ndarray) and rows.dtype == np.intp
+    return np.take(X, rows, axis=0) if numbers else X[rows]
+
+
+@njit(cache=True, nogil=True)
+def column_sums(X: np.ndarray) -> np.ndarray:
+    """Of dense rows, in float64; NumPy takes many times as long where it has to convert them."""
+    total = np.zeros(X.shape[1])
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            total[f] += X[i, f]
+    return total
 
 
 def dense_if_full(X: Any) -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 from parablock.kernels import Called, Kernel
 from parablock.problem import Problem
 
 _ROWS, _VALUES = 256, 16  # of the data, and of those some whose kernel values are computed
-_WORDS, _LINES = 1024, 128  # a line of words of 8 bytes, and lines that stay in the cache for two looks
+_WORDS = 1024  # of 8 bytes: a line
 
 
 def fingerprint_of(kernel: Kernel, problem: Problem, X: Any) -> str:
@@ -52,11 +53,19 @@ def _add(digest: Any, bytes_: np.ndarray) -> None:
     """Sums over lines of words, and over columns of them, instead of the words: to hash these would take ten times as
     long as to read them. The data may be a file that is larger than memory, so it is not copied."""
     whole = len(bytes_) // (8 * _WORDS) * 8 * _WORDS
-    columns = np.zeros(_WORDS, dtype=np.uint64)
-    for start in range(0, whole, 8 * _WORDS * _LINES):
-        stretch = bytes_[start : min(whole, start + 8 * _WORDS * _LINES)]
-        lines = np.frombuffer(stretch, dtype=np.uint64).reshape(-1, _WORDS)
-        columns += lines.sum(axis=0)
-        digest.update(lines.sum(axis=1).data)
-    digest.update(columns.data)
+    for sums in _sums(bytes_[:whole].view(np.uint64).reshape(-1, _WORDS)):
+        digest.update(sums.data)
     digest.update(bytes_[whole:].data)
+
+
+@njit(cache=True, nogil=True)
+def _sums(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every line and of every column, in one look at the words."""
+    lines, columns = np.zeros(words.shape[0], dtype=np.uint64), np.zeros(words.shape[1], dtype=np.uint64)
+    for i in range(words.shape[0]):
+        total = lines[i]
+        for j in range(words.shape[1]):
+            total += words[i, j]
+            columns[j] += words[i, j]
+        lines[i] = total
+    return lines, columns

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.compact import column_sums
 from parablock.tensors import TensorRows
 
 _STRETCH = 8 << 20  # bytes: large enough for a disk, small beside any memory
@@ -106,7 +107,7 @@ def column_means(X: Any) -> np.ndarray:
         return X.means()
     total = np.zeros(X.shape[1])
     for start, stop in stretches(X):
-        total += X[start:stop].sum(axis=0, dtype=np.float64)
+        total += column_sums(np.ascontiguousarray(X[start:stop]))
     return total / X.shape[0]
 
 

@@ -211,9 +211,10 @@ class Ground:
         options, order, crew = self.settings.options(problem.loss, self.X), self.order, self.crew
         if watch is not None:
             watch.ready(self.partition, self.centre, order, crew.size)
-        coef = np.zeros_like(problem.target) if start is None else problem.feasible(start)
         ordered = crew.near(problem.take(order))
-        coef = vectors.place(ordered.target, coef[:, order])
+        coef = vectors.zeros_like(ordered.target)
+        if start is not None:
+            coef = vectors.place(coef, problem.feasible(start)[:, order])
         used = vectors.flatnonzero(coef.any(axis=0))
         decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
         with _keeping(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):

@@ -1,5 +1,6 @@
 """Partitions hold every row exactly once, in blocks of the promised sizes, whatever the data look like."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -83,6 +84,22 @@ def test_machines_that_share_the_work_find_the_same_blocks(device, method, X, n_
         assert np.array_equal(block, same)
     assert one.kernel_mass_inside == other.kernel_mass_inside
     assert one_draws_next == other_draws_next
+
+
+def test_machines_tell_each_other_one_byte_a_row_for_each_level_of_a_tree(device):
+    n, n_blocks, said = 20_000, 8, []
+
+    def spread(work, items):
+        said.append(len(pickle.dumps([work(item) for item in items])))
+        return [work(item) for item in items]
+
+    X = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
+    tree, rng = make_partitioner("tree", n), np.random.default_rng(0)
+    blocks, _ = tree.shared_blocks(device, HALF, device.samples(X, HALF), n_blocks, rng, spread)
+    assert_disjoint_and_complete(blocks, n)
+    assert all(np.all(np.diff(block) > 0) for block in blocks)
+    assert len(said) == 4  # whether the device makes it at once, and three levels
+    assert max(said) < n + 2000
 
 
 @pytest.mark.parametrize("method", ["tree", "random"])

@@ -44,24 +44,24 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return X, y
 
     def _outputs(self, y: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        present = np.unique(labels[sample_weight > 0])
+        self.classes_ = np.unique(y)
+        labels = np.searchsorted(self.classes_, y)
+        present = np.flatnonzero(np.bincount(labels[sample_weight > 0]))
         if len(present) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes with a positive weight, got 1 class: "
                 f"{self.classes_[present].tolist()}. Check y and sample_weight."
             )
-        target = np.where(labels == np.arange(len(self.classes_))[:, None], 1.0, -1.0)
-        if len(self.classes_) == 2:
-            target = target[1:]
-        weight = sample_weight * self._class_weights(y, labels, sample_weight)[labels]
+        against_rest = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
+        target = np.where(labels == against_rest[:, None], 1.0, -1.0)
+        weight = sample_weight * self._class_weights(labels, sample_weight)[labels]
         return target, np.broadcast_to(weight, target.shape)
 
-    def _class_weights(self, y: np.ndarray, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+    def _class_weights(self, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if self.class_weight == "balanced":
             totals = np.bincount(labels, sample_weight, minlength=len(self.classes_))
             return totals.sum() / (len(totals) * np.maximum(totals, 1e-300))
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
         if not (np.all(np.isfinite(weights)) and np.all(weights > 0)):
             raise ValueError(
                 f"class_weight must be positive for every class, got {self.class_weight!r}. Leave rows out of the "

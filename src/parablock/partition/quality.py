@@ -35,23 +35,22 @@ def kernel_mass_inside(
         labels[block] = number
     rows = rng.choice(n, size=min(n, _ROWS), replace=False)
     everyone = rng.choice(n, size=min(n, _COLUMNS), replace=False)
-    mates = {
-        number: blocks[number]
-        if len(blocks[number]) <= _COLUMNS
-        else rng.choice(blocks[number], size=_COLUMNS, replace=False)
-        for number in np.unique(labels[rows]).tolist()
-    }
+    present = np.unique(labels[rows]).tolist()
+    seeds = rng.integers(2**62, size=len(present)).tolist()
     sampled = samples.take(everyone)
 
-    def mass(number: int) -> tuple[float, float]:
+    def mass(item: tuple[int, int]) -> tuple[float, float]:
         """Of the sampled rows of one block: inside it and outside."""
-        chosen, size = samples.take(rows[labels[rows] == number]), len(blocks[number])
-        own = device.gram(kernel, chosen, samples.take(mates[number])) ** 2
+        number, seed = item
+        chosen, mates, size = samples.take(rows[labels[rows] == number]), blocks[number], len(blocks[number])
+        if size > _COLUMNS:
+            mates = np.random.default_rng(seed).choice(mates, size=_COLUMNS, replace=False)
+        own = device.gram(kernel, chosen, samples.take(mates)) ** 2
         others = labels[everyone] != number
         if not others.any():
             return float(own.mean()) * size * len(own), 0.0
         outside = (device.gram(kernel, chosen, sampled) ** 2)[:, others]
         return float(own.mean()) * size * len(own), float(outside.mean()) * (n - size) * len(own)
 
-    inside, outside = np.sum(spread(mass, list(mates)), axis=0).tolist()
+    inside, outside = np.sum(spread(mass, list(zip(present, seeds, strict=True))), axis=0).tolist()
     return inside / (inside + outside) if inside + outside > 0 else 1.0

@@ -15,7 +15,8 @@ from parablock.partition.base import Centres, Partitioner, Spread
 
 SAMPLE = 256  # rows that a node's two centres are found on
 LLOYD_STEPS = 3
-Node = tuple[np.ndarray, int]  # rows, and how many leaves they will be
+Node = tuple[np.ndarray, int]  # rows in ascending order, and how many leaves they will be
+Cut = np.ndarray | list[Node]  # which rows go to the first half; or at once all leaves
 
 
 class TreePartitioner(Partitioner):
@@ -44,9 +45,9 @@ class TreePartitioner(Partitioner):
         while nodes:
             node = nodes.pop()
             if _is_leaf(node):
-                leaves.append(np.sort(node[0]))
+                leaves.append(node[0])
             else:
-                nodes += reversed(self._cut(device, kernel, samples, node, rng))
+                nodes += reversed(_halves(node, self._cut(device, kernel, samples, node, rng)))
         return [leaf for leaf in leaves if len(leaf)], None
 
     def shared_blocks(
@@ -69,23 +70,19 @@ class TreePartitioner(Partitioner):
         if made is not None:
             return made, None
         nodes = [(np.arange(len(samples)), n_blocks)]
-        while not all(map(_is_leaf, nodes)):
-            seeds = rng.integers(2**62, size=len(nodes)).tolist()
 
-            def cut(item: tuple[Node, int]) -> list[Node]:
-                node, seed = item
-                if _is_leaf(node):
-                    return [node]
-                return self._cut(device, kernel, samples, node, np.random.default_rng(seed))
+        def cut(item: tuple[Node, int]) -> Cut:
+            node, seed = item
+            return self._cut(device, kernel, samples, node, np.random.default_rng(seed))
 
-            halves = spread(cut, list(zip(nodes, seeds, strict=True)))
-            nodes = [half for both in halves for half in both]
-        return [np.sort(node) for node, _ in nodes if len(node)], None
+        while inner := [node for node in nodes if not _is_leaf(node)]:
+            seeds = rng.integers(2**62, size=len(inner)).tolist()
+            cuts = iter(spread(cut, list(zip(inner, seeds, strict=True))))
+            nodes = [half for node in nodes for half in ([node] if _is_leaf(node) else _halves(node, next(cuts)))]
+        return [node for node, _ in nodes if len(node)], None
 
-    def _cut(
-        self, device: Device, kernel: Kernel, samples: Samples, whole: Node, rng: np.random.Generator
-    ) -> list[Node]:
-        """Two halves; or at once all leaves, of a node whose rows are better read together."""
+    def _cut(self, device: Device, kernel: Kernel, samples: Samples, whole: Node, rng: np.random.Generator) -> Cut:
+        """Along the line between two centres; all leaves at once, of a node whose rows are better read together."""
         node, parts = whole
         near = samples.nearby(node)
         if near is not None:
@@ -93,13 +90,21 @@ class TreePartitioner(Partitioner):
             return [(node[leaf], 1) for leaf in inside]
         cut = first_half(len(node), parts)
         along = samples.project(node, _direction(samples, node, rng))
-        order = np.argpartition(along, min(cut, len(node) - 1))
-        return [(node[order[:cut]], parts // 2), (node[order[cut:]], parts - parts // 2)]
+        first = np.zeros(len(node), dtype=bool)
+        first[np.argpartition(along, min(cut, len(node) - 1))[:cut]] = True
+        return first
 
 
 def _is_leaf(node: Node) -> bool:
     rows, parts = node
     return parts <= 1 or len(rows) <= 1
+
+
+def _halves(node: Node, cut: Cut) -> list[Node]:
+    if isinstance(cut, list):
+        return cut
+    rows, parts = node
+    return [(rows[np.flatnonzero(cut)], parts // 2), (rows[np.flatnonzero(~cut)], parts - parts // 2)]
 
 
 def first_half(size: int, parts: int) -> int:

@@ -31,6 +31,18 @@ def dense_overlap(kind: int, rows: Any, panel: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_VECTORISE)
+def subtract(kind: int, X: Any, centre: Any, out: Any, own: Any) -> None:
+    """out[i] = X[i] - centre, and own[i] its overlap with itself: one look at the data, without another copy of it."""
+    for i in range(X.shape[0]):
+        total = own.dtype.type(0)
+        for f in range(X.shape[1]):
+            value = X[i, f] - centre[f]
+            out[i, f] = value
+            total += value * value if kind == PRODUCT else abs(value)
+        own[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORISE)
 def row_products(X: Any, rows: Any, direction: Any) -> Any:
     """The inner product of some rows with a direction, without a copy of the rows."""
     out = np.empty(len(rows), dtype=X.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.compact import rows_of
 from parablock.devices.base import Samples
 from parablock.devices.cpu.overlaps import (
     KINDS,
@@ -22,6 +23,7 @@ from parablock.devices.cpu.overlaps import (
     sparse_overlap,
     sparse_panel,
     sparse_row_products,
+    subtract,
 )
 from parablock.kernels import Called, Kernel
 
@@ -91,7 +93,7 @@ class DenseSamples(CpuSamples):
         return 1.6 + 0.04 * self.X.shape[1] * (1 if self.kind == "product" else 4)
 
     def take(self, rows: Any) -> DenseSamples:
-        return DenseSamples(self.X[rows], self.kind, self.self_overlap[rows])
+        return DenseSamples(rows_of(self.X, rows), self.kind, self.self_overlap[rows])
 
     def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         return row_products(self.X, rows, direction.astype(self.dtype))
@@ -107,7 +109,7 @@ class DenseSamples(CpuSamples):
             dense_overlap(KINDS[self.kind], self.X[start:stop], panel, out)
 
     def features(self, rows: Any = slice(None)) -> Any:
-        return self.X[rows]
+        return rows_of(self.X, rows)
 
     def with_features(self, features: np.ndarray) -> DenseSamples:
         return DenseSamples(np.take(self.X, features, axis=1), self.kind, self.self_overlap)
@@ -241,9 +243,11 @@ def make_samples(X: Any, kernel: Kernel, centre: np.ndarray | None = None, own: 
             X = X.copy()
             X.sum_duplicates()
         return SparseSamples(X, kernel.overlap, own)
+    X = np.ascontiguousarray(X)
     if kernel.shift_invariant and centre is not None:
-        X = X - centre.astype(X.dtype)
-    return DenseSamples(np.ascontiguousarray(X), kernel.overlap, own)
+        given, X, own = X, np.empty_like(X), np.empty(len(X), X.dtype)
+        subtract(KINDS[kernel.overlap], given, centre.astype(X.dtype), X, own)
+    return DenseSamples(X, kernel.overlap, own)
 
 
 def used_features(samples: CpuSamples) -> np.ndarray | None:

@@ -76,6 +76,16 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
 
+class ReadableRows(Rows, Protocol):
+    """Those that can also be looked at where they are, as `Samples` can."""
+
+    def features(self, rows: Any, /) -> Any: ...
+
+    def project(self, rows: np.ndarray, direction: np.ndarray, /) -> np.ndarray: ...
+
+    def nearby(self, rows: np.ndarray, /) -> Samples | None: ...
+
+
 @dataclass(frozen=True)
 class BlockRule:
     """How every block of an iteration is solved.
@@ -162,6 +172,8 @@ class Device(ABC):
         Rows of a block beyond which the device would cut it into smaller ones.
     keeps_columns : bool
         Whether `column_dot` computes a column again only where there was no room to keep it.
+    has_own_tree : bool
+        Whether there is the method `tree`.
     """
 
     name: str
@@ -169,6 +181,7 @@ class Device(ABC):
     n_threads: int = 1
     largest_block: int | None = None
     keeps_columns: bool = True
+    has_own_tree: bool = False
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:
@@ -199,9 +212,9 @@ class Device(ABC):
     def given_columns(self, numbers: np.ndarray, dtype: Any) -> Samples:
         """Columns of a precomputed kernel matrix, to predict with."""
 
-    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray] | None:
+    def tree(self, samples: Samples, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:
         """The blocks of the tree partition (`parablock.partition.tree`), where the device has its own way to them."""
-        return None
+        raise NotImplementedError
 
     @abstractmethod
     def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:

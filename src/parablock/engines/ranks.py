@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import cpu_count
 
-from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples
+from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows, Samples
 from parablock.engines.base import Counts, Crew, Engine
 from parablock.engines.dealing import LARGEST_SHARE, Draws, shares, with_drawn
 from parablock.engines.sanity import refuse_nonsense
@@ -172,7 +172,7 @@ class RankCrew(Crew):
         self.is_first, self.size = talk.rank == 0, talk.size
         self.all_rows = rows
         self.numbers = np.arange(len(rows)) if numbers is None else numbers
-        self.rows: Rows = rows if numbers is None else PartRows(rows, numbers)
+        self.rows: ReadableRows = rows if numbers is None else PartRows(rows, numbers)
         self.targets = _divided(rows, self.numbers, talk.size) if targets is None else targets
         self.samples = self.rows.take(self.targets[talk.rank])
         self.pieces = pieces
@@ -409,11 +409,9 @@ class RankCrew(Crew):
     def regroup(
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
+        rows, n_blocks = self.agree((rows, n_blocks))
         self._bring(rows)
-        # The first rank's blocks are everyone's. All ranks at once would only be in each other's way: a passage over
-        # the rows has the memory for its limit, which ranks of one machine share.
-        own = np.random.default_rng(int(rng.integers(2**62)))
-        return self.from_first(lambda: partitioner.regroup(self.device, self.kernel, self.rows, rows, n_blocks, own))
+        return partitioner.shared_regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng, self._spread)
 
 
 def bytes_to_send(exchange: str, changed: int, rows: int, ranks: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from parablock.devices.base import Device, Rows, Samples
+from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
 from parablock.mapped import column_means, some_rows, stretches
@@ -113,6 +113,15 @@ class ShardedRows:
             features[mine], features[~mine] = self.own.features(rows[mine] - first), came
         return self.device.samples(features, self.kernel)
 
+    def features(self, rows: np.ndarray) -> Any:
+        return self.take(rows).features()
+
+    def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return self.take(rows).project(np.arange(len(rows)), direction)
+
+    def nearby(self, rows: np.ndarray) -> Samples | None:
+        return self.take(rows)
+
     def ordered(self, order: np.ndarray) -> ShardedRows:
         """With row order[i] called i, where rows stay with their ranks."""
         first, last = self.starts[self.talk.rank], self.starts[self.talk.rank + 1]
@@ -122,7 +131,7 @@ class ShardedRows:
 class PartRows:
     """Some of numbered rows, numbered anew."""
 
-    def __init__(self, rows: Rows, numbers: np.ndarray) -> None:
+    def __init__(self, rows: ReadableRows, numbers: np.ndarray) -> None:
         self.rows, self.numbers = rows, numbers
 
     def __len__(self) -> int:
@@ -130,6 +139,15 @@ class PartRows:
 
     def take(self, rows: Any) -> Samples:
         return self.rows.take(self.numbers[rows])
+
+    def features(self, rows: Any) -> Any:
+        return self.rows.features(self.numbers[rows])
+
+    def project(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        return self.rows.project(self.numbers[rows], direction)
+
+    def nearby(self, rows: np.ndarray) -> Samples | None:
+        return self.rows.nearby(self.numbers[rows])
 
 
 def moments(X: Any, share: np.ndarray) -> tuple[float, float]:

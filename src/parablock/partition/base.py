@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from parablock import vectors
 from parablock.compact import squared_norms, stacked
-from parablock.devices.base import Device, Rows, Samples
+from parablock.devices.base import Device, ReadableRows, Rows, Samples
 from parablock.kernels import Kernel
 
 S = TypeVar("S")
@@ -224,7 +224,12 @@ class Partitioner(ABC):
         """Such blocks where several machines have the samples: the work of one of them, unless the method can be
         divided. All call this with the same numbers, and their generators must stay alike."""
         own = np.random.default_rng(int(rng.integers(2**62)))
-        return spread(lambda count: self.blocks(device, kernel, samples, count, own), [n_blocks])[0]
+
+        def make(count: int) -> tuple[list[np.ndarray], Centres | None]:
+            made, centres = self.blocks(device, kernel, samples, count, own)
+            return [vectors.to_host(block) for block in made], centres
+
+        return spread(make, [n_blocks])[0]
 
     def regroup(
         self,
@@ -240,6 +245,20 @@ class Partitioner(ABC):
             return [rows]
         blocks, _ = self.blocks(device, kernel, samples.take(rows), n_blocks, rng)
         return [rows[vectors.place(rows, block)] for block in blocks]
+
+    def shared_regroup(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: ReadableRows,
+        rows: np.ndarray,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread,
+    ) -> list[np.ndarray]:
+        """The same where several machines have these rows, as in `shared_blocks`."""
+        own = np.random.default_rng(int(rng.integers(2**62)))
+        return spread(lambda count: self.regroup(device, kernel, samples, rows, count, own), [n_blocks])[0]
 
     def restricted(self, rows: np.ndarray) -> Partitioner:
         """A partitioner of the given rows, numbered anew."""

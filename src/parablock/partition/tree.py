@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from parablock import vectors
 from parablock.compact import squared_norms, without_unused
-from parablock.devices.base import Device, Samples
+from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner, Spread
 
@@ -37,9 +36,8 @@ class TreePartitioner(Partitioner):
     def blocks(
         self, device: Device, kernel: Kernel, samples: Samples, n_blocks: int, rng: np.random.Generator
     ) -> tuple[list[np.ndarray], Centres | None]:
-        made = device.tree(samples, n_blocks, rng)
-        if made is not None:
-            return made, None
+        if device.has_own_tree:
+            return device.tree(samples, n_blocks, rng), None
         leaves: list[np.ndarray] = []
         nodes = [(np.arange(len(samples)), n_blocks)]
         while nodes:
@@ -59,29 +57,47 @@ class TreePartitioner(Partitioner):
         rng: np.random.Generator,
         spread: Spread,
     ) -> tuple[list[np.ndarray], Centres | None]:
+        if device.has_own_tree:
+            return super().shared_blocks(device, kernel, samples, n_blocks, rng, spread)
+        return self._shared_leaves(device, kernel, samples, (np.arange(len(samples)), n_blocks), rng, spread), None
+
+    def shared_regroup(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: ReadableRows,
+        rows: np.ndarray,
+        n_blocks: int,
+        rng: np.random.Generator,
+        spread: Spread,
+    ) -> list[np.ndarray]:
+        if device.has_own_tree:
+            return super().shared_regroup(device, kernel, samples, rows, n_blocks, rng, spread)
+        return self._shared_leaves(device, kernel, samples, (rows, n_blocks), rng, spread)
+
+    def _shared_leaves(
+        self,
+        device: Device,
+        kernel: Kernel,
+        samples: ReadableRows,
+        root: Node,
+        rng: np.random.Generator,
+        spread: Spread,
+    ) -> list[np.ndarray]:
         """Level by level: each node is cut by one machine."""
-        own = np.random.default_rng(int(rng.integers(2**62)))
-
-        def at_once(count: int) -> list[np.ndarray] | None:
-            made = device.tree(samples, count, own)
-            return None if made is None else [vectors.to_host(block) for block in made]
-
-        made = spread(at_once, [n_blocks])[0]
-        if made is not None:
-            return made, None
-        nodes = [(np.arange(len(samples)), n_blocks)]
 
         def cut(item: tuple[Node, int]) -> Cut:
             node, seed = item
             return self._cut(device, kernel, samples, node, np.random.default_rng(seed))
 
+        nodes = [root]
         while inner := [node for node in nodes if not _is_leaf(node)]:
             seeds = rng.integers(2**62, size=len(inner)).tolist()
             cuts = iter(spread(cut, list(zip(inner, seeds, strict=True))))
             nodes = [half for node in nodes for half in ([node] if _is_leaf(node) else _halves(node, next(cuts)))]
-        return [node for node, _ in nodes if len(node)], None
+        return [node for node, _ in nodes if len(node)]
 
-    def _cut(self, device: Device, kernel: Kernel, samples: Samples, whole: Node, rng: np.random.Generator) -> Cut:
+    def _cut(self, device: Device, kernel: Kernel, samples: ReadableRows, whole: Node, rng: np.random.Generator) -> Cut:
         """Along the line between two centres; all leaves at once, of a node whose rows are better read together."""
         node, parts = whole
         near = samples.nearby(node)
@@ -112,7 +128,7 @@ def first_half(size: int, parts: int) -> int:
     return round(size * (parts // 2) / parts)
 
 
-def _direction(samples: Samples, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _direction(samples: ReadableRows, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
     points = samples.features(node if len(node) <= SAMPLE else rng.choice(node, size=SAMPLE, replace=False))
     if not sp.issparse(points) or points.nnz >= points.shape[1]:

@@ -1,5 +1,7 @@
 """What the problem says of a point: objective, duality gap, violation, intercept; and what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -113,6 +115,90 @@ def test_gap_and_violation_vanish_at_the_optimum(name, intercept):
     assert case.measure().violation > 1e-3
 
 
+class Oracle:
+    """What `measure` finds, from the loss's Python functions."""
+
+    def __init__(self, case, decision):
+        loss, rows = case.loss, list(zip(case.coef[0], case.target[0], case.weight[0]))
+        left, right, _ = np.array([loss.slopes(*row, loss.parameter) for row in rows]).T
+        self.upward, self.downward = -(decision + right), decision + left
+        wanted = self.upward[self.upward == -self.downward]
+        highest, lowest = self.upward.max(), self.downward.max()
+        self.bias, self.violation = 0.0, max(highest, lowest, 0.0)
+        if case.problem.intercept:
+            self.bias, self.violation = np.median(wanted), max(highest + lowest, 0.0)
+        self.upward, self.downward = self.upward - self.bias, self.downward + self.bias
+        coef, prediction = case.coef[0], decision + self.bias
+        own = dual_sum(loss, coef, case.target[0], case.weight[0])
+        self.objective = own + 0.5 * coef @ decision
+        self.duality_gap = primal_sum(loss, prediction, case.target[0], case.weight[0]) + own + coef @ prediction
+
+
+@every_loss
+@intercept_or_not
+@given(seeds, st.integers(60, 150))  # enough for whole vectors of the processor, and a remainder
+def test_measure_is_what_the_losses_functions_say(name, intercept, seed, n):
+    case = Case(name, seed, n, intercept)
+    decision = np.random.default_rng(seed).normal(size=n) * 3
+    found, expected = case.problem.measure(0, case.coef[0], decision), Oracle(case, decision)
+    for number in ("objective", "duality_gap", "violation", "bias"):
+        assert getattr(found, number) == pytest.approx(getattr(expected, number), rel=1e-11, abs=1e-9), number
+    np.testing.assert_allclose(found.upward, expected.upward, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.downward, expected.downward, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(np.isinf(found.upward), case.coef[0] >= case.problem.upper[0])
+    np.testing.assert_array_equal(np.isinf(found.downward), case.coef[0] <= case.problem.lower[0])
+
+
+@every_loss
+@intercept_or_not
+@pytest.mark.parametrize("row", [0, 37, 99])
+@pytest.mark.parametrize("wrong", ["coef", "decision"])
+def test_what_is_not_a_number_is_refused_wherever_it_is(name, intercept, row, wrong):
+    case = Case(name, 0, 100, intercept)
+    case.coef[0, row] = 0.0
+    getattr(case, wrong)[0, row] = np.nan
+    with pytest.raises(ValueError, match="not numbers"):
+        case.measure()
+
+
+@every_loss
+@intercept_or_not
+def test_measure_takes_arrays_that_are_read_only_or_not_in_one_piece(name, intercept):
+    case = Case(name, 0, 50, intercept, n_outputs=2)
+    expected = case.measure(1)
+    names = "target", "weight", "lower", "upper"
+    turned = {name: np.asfortranarray(getattr(case.problem, name)) for name in names}
+    case.problem = replace(case.problem, **turned)
+    case.coef, case.decision = np.asfortranarray(case.coef), np.asfortranarray(case.decision)
+    for values in (case.coef, case.decision, *turned.values()):
+        values.flags.writeable = False
+    found = case.measure(1)
+    assert (found.objective, found.duality_gap, found.bias) == (
+        expected.objective,
+        expected.duality_gap,
+        expected.bias,
+    )
+    np.testing.assert_array_equal(found.upward, expected.upward)
+
+
+@every_loss
+@given(seeds, st.integers(1, 70), st.sampled_from([0.0, 1e-14, 0.3, 0.5, 1.0 - 1e-14, 1.0]))
+def test_moved_variables_are_exactly_on_the_bounds_and_kinks_that_they_reach(name, seed, n, beta):
+    case = Case(name, seed, n, intercept=False)
+    rng = np.random.default_rng(seed)
+    lower, upper, kink = case.problem.lower[0], case.problem.upper[0], case.loss.kink
+    aim = random_coef(rng, lower, upper)
+    direction = np.where(rng.random(n) < 0.7, aim - case.coef[0], 0.0)
+    found = case.problem.moved(0, case.coef[0], direction, beta)
+    assert np.all((found >= lower) & (found <= upper))
+    exact = case.coef[0] + beta * direction
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-11)
+    np.testing.assert_array_equal(found[direction == 0], case.coef[0][direction == 0])
+    for place in (lower, upper, np.full(n, kink)):
+        near = np.abs(exact - place) <= 0.9 * np.maximum(1e-12 * np.abs(direction), 1e-13 * case.weight[0])
+        np.testing.assert_array_equal(found[near], place[near])
+
+
 def test_outputs_are_measured_on_their_own():
     case = Case("logistic", 0, 10, intercept=True, n_outputs=3)
     for output in range(3):
@@ -139,6 +225,13 @@ def test_bias_is_the_median_of_what_free_variables_want():
     upward = np.array([1.0, 2.0, 30.0, 5.0, -np.inf])
     downward = np.array([-1.0, -2.0, -30.0, -np.inf, 7.0])
     assert fitting_bias(upward, downward) == 2.0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60))
+def test_bias_is_the_median_of_any_number_of_wishes(wishes):
+    upward = np.array(wishes)
+    assert fitting_bias(upward, -upward) == np.median(upward)
+    np.testing.assert_array_equal(upward, wishes)  # in the order that they had
 
 
 def test_bias_without_free_variables_balances_the_extreme_wishes():

@@ -163,23 +163,45 @@ def test_compiled_functions_equal_the_python_ones(name):
     for _ in range(50):
         target = rng.choice([-1.0, 1.0]) if name in CLASSIFICATION else rng.normal()
         weight = rng.uniform(0.1, 10)
-        coef, prediction = inside(loss, target, weight, rng.choice([0.0, rng.random(), 1.0])), rng.normal()
+        coef = inside(loss, target, weight, rng.choice([0.0, rng.random(), 1.0]))
         case = (target, weight, loss.parameter)
         equal = {"rel": 1e-14, "abs": 1e-14}
-        assert call_scalar(loss.compiled_dual, coef, *case) == pytest.approx(loss.dual(coef, *case), **equal)
-        assert call_scalar(loss.compiled_primal, prediction, *case) == pytest.approx(
-            loss.primal(prediction, *case), **equal
-        )
         assert call_scalar(loss.compiled_slopes, coef, *case) == pytest.approx(loss.slopes(coef, *case), **equal)
         assert call_bounds(loss.compiled_bounds, *case) == loss.bounds(*case)
+
+
+@njit
+def call_rows(function, values, target, weight, parameter, results):
+    function(values, target, weight, parameter, *results)
+
+
+@every_loss
+@pytest.mark.parametrize("n", [0, 1, 203])  # vectorised loops have a remainder
+def test_functions_compiled_for_all_rows_equal_the_python_ones(name, n):
+    loss, rng = LOSSES[name], np.random.default_rng(0)
+    target = rng.choice([-1.0, 1.0], n) if name in CLASSIFICATION else rng.normal(size=n)
+    weight = np.where(rng.random(n) < 0.1, 0.0, rng.uniform(0.1, 10, n))  # some take no part
+    target.flags.writeable = weight.flags.writeable = False  # as in a file that is mapped into memory
+    shares = rng.choice([0.0, 0.3, 1.0], n)
+    coef = np.array([inside(loss, *row) for row in zip(target, weight, shares)])
+    cases = [
+        (loss.dual_of_rows, loss.dual, coef, 1),
+        (loss.primal_of_rows, loss.primal, 10 * rng.normal(size=n), 1),
+        (loss.slopes_of_rows, loss.slopes, coef, 3),
+    ]
+    for compiled, function, values, n_results in cases:
+        found = tuple(np.full(n, np.nan) for _ in range(n_results))
+        call_rows(compiled, values, target, weight, loss.parameter, found)
+        expected = [function(*row, loss.parameter) for row in zip(values, target, weight)]
+        np.testing.assert_allclose(np.transpose(found), np.reshape(expected, (n, n_results)), rtol=1e-14, atol=1e-14)
 
 
 @every_loss
 def test_pickled_loss_keeps_its_parameter_and_compiles_again(name):
     loss = LOSSES[name]
-    assert loss.compiled_dual is loss.compiled_dual  # compiled once, and not part of the pickle
+    assert loss.dual_of_rows is loss.dual_of_rows  # compiled once, and not part of the pickle
     copy = pickle.loads(pickle.dumps(loss))
     assert type(copy) is type(loss)
     assert copy.parameter == loss.parameter
-    assert "compiled_dual" not in vars(copy)
-    assert call_scalar(copy.compiled_dual, 0.1, 1.0, 2.0, copy.parameter) == loss.dual(0.1, 1.0, 2.0, loss.parameter)
+    assert "dual_of_rows" not in vars(copy)
+    assert copy.dual_of_rows is loss.dual_of_rows

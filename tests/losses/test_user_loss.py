@@ -1,13 +1,18 @@
 """A loss of the user's own: four plain functions are all that training needs."""
 
 import math
+import os
 import pickle
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from parablock import Loss, solve
 from parablock.kernels import RBF
+from parablock.problem import Problem
 from tests.oracle import LOSSES, rbf, subproblem_minimum
 
 
@@ -119,6 +124,68 @@ def test_loss_typed_at_a_prompt_works():
     trained = solve(X, y, namespace["Absolute"](), RBF(0.7), C=1.0, tol=1e-8)
     half = solve(X, y, type(LOSSES["quantile"])(0.5), RBF(0.7), C=2.0, tol=1e-8)  # C |e| = 2 C (half of |e|)
     assert trained.solution.state.objective == pytest.approx(half.solution.state.objective, rel=1e-9)
+
+
+OWN = """
+import math
+from parablock import Loss
+
+class Own(Loss):
+    @staticmethod
+    def dual(coef, target, weight, parameter):
+        return -FACTOR * target * coef
+
+    @staticmethod
+    def primal(prediction, target, weight, parameter):
+        return weight * abs(target - prediction)
+
+    @staticmethod
+    def bounds(target, weight, parameter):
+        return -weight, weight
+
+    @staticmethod
+    def slopes(coef, target, weight, parameter):
+        return -math.inf if coef <= -weight else -target, math.inf if coef >= weight else -target, 0.0
+"""
+
+SUM = """
+import numpy as np
+from own import Own
+from parablock.problem import Problem
+
+problem = Problem.build(Own(), np.ones(20), np.ones(20), False)
+print(problem.dual_sum(0, np.ones(20)), Own().dual_of_rows.cache_hits, Own().slopes_of_rows.cache_hits)
+"""
+
+
+def test_users_loss_is_compiled_again_when_its_file_has_changed(tmp_path):
+    path = tmp_path / "own.py"
+
+    def run(factor, written):
+        path.write_text(OWN.replace("FACTOR", factor))
+        os.utime(path, (written, written))
+        python_path = os.pathsep.join([str(tmp_path), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": python_path, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", SUM], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    assert run("1.0", 1e9) == ["-20.0", "0", "0"]
+    assert run("1.0", 1e9) == ["-20.0", "1", "1"]
+    assert run("3.0", 1.1e9) == ["-60.0", "0", "0"]
+
+
+class Reciprocal(Huber):
+    @staticmethod
+    def dual(coef, target, weight, parameter):
+        return target / coef
+
+
+def test_a_row_that_divides_by_zero_leaves_the_others_their_results():
+    problem = Problem.build(Huber(), np.array([1.0, 1.0, 3.0]), np.ones(3), False)
+    broken = replace(problem, loss=Reciprocal())
+    assert broken.dual_sum(0, np.array([1.0, 0.0, 1.0])) == math.inf
+    assert broken.dual_sum(0, np.array([0.5, 1.0, 1.0])) == 6.0
 
 
 def test_loss_that_lacks_a_function_cannot_be_made():

@@ -223,7 +223,7 @@ class Plane:
     def model(self, direction):
         """The objective's change to second order."""
         coef, decision = self.point
-        left, _, curvature = self.problem.slopes(0, coef, np.arange(len(coef)))
+        left, _, curvature = self.problem.slopes(0, coef)
         hessian = self.K + np.diag(curvature)
         return (decision + left) @ direction + 0.5 * direction @ hessian @ direction
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from numba import cfunc, float64, types
+from numba.extending import register_jitable
 
-_SCALAR = float64(float64, float64, float64, float64)
 _BOUNDS = types.UniTuple(float64, 2)(float64, float64, float64)
 _SLOPES = types.UniTuple(float64, 3)(float64, float64, float64, float64)
+_GIVEN, _RESULT = types.Array(float64, 1, "C", readonly=True), float64[::1]
+_NUMBER_A_ROW = types.void(_GIVEN, _GIVEN, _GIVEN, float64, _RESULT)
+_SLOPES_A_ROW = types.void(_GIVEN, _GIVEN, _GIVEN, float64, _RESULT, _RESULT, _RESULT)
 
 
 class Loss(ABC):
@@ -103,14 +108,6 @@ class Loss(ABC):
     def slopes(coef: float, target: float, weight: float, parameter: float) -> tuple[float, float, float]: ...
 
     @property
-    def compiled_dual(self) -> Any:
-        return _compile(_SCALAR, type(self).dual)
-
-    @property
-    def compiled_primal(self) -> Any:
-        return _compile(_SCALAR, type(self).primal)
-
-    @property
     def compiled_bounds(self) -> Any:
         return _compile(_BOUNDS, type(self).bounds)
 
@@ -118,11 +115,66 @@ class Loss(ABC):
     def compiled_slopes(self) -> Any:
         return _compile(_SLOPES, type(self).slopes)
 
+    # A call costs more than what most losses compute, so where every row is asked, the loop is part of what is called.
+
+    @property
+    def dual_of_rows(self) -> Any:
+        return _compile_rows(_NUMBER_A_ROW, _number_a_row, type(self).dual)
+
+    @property
+    def primal_of_rows(self) -> Any:
+        return _compile_rows(_NUMBER_A_ROW, _number_a_row, type(self).primal)
+
+    @property
+    def slopes_of_rows(self) -> Any:
+        return _compile_rows(_SLOPES_A_ROW, _slopes_a_row, type(self).slopes)
+
 
 @cache
 def _compile(signature: Any, function: Any) -> Any:
     # A C callback has one Numba type whatever function it holds, so one compiled solver serves every loss and
     # can be cached on disk; functions passed as Numba dispatchers would compile the solvers once per loss.
-    # Only what a later process can import again, from the same file, is worth a place in that cache.
+    return cfunc(signature, cache=_can_be_cached(function))(function)
+
+
+@cache
+def _compile_rows(signature: Any, loop_over: Callable[[Any], Any], function: Any) -> Any:
+    loop = loop_over(register_jitable(function))
+    # Numba keeps what it compiles beside the source, under the function's name, until that file changes: the loss's.
+    code = function.__code__
+    loop.__code__ = loop.__code__.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    loop.__module__, loop.__qualname__ = function.__module__, f"{function.__qualname__}.{loop.__name__}"
+    # Where a row divides by zero, the rows after it shall have their results.
+    return cfunc(signature, cache=_can_be_cached(function), error_model="numpy")(loop)
+
+
+def _can_be_cached(function: Any) -> bool:
+    """Only what a later process can import again, from the same file, is worth a place in Numba's cache."""
     home = getattr(sys.modules.get(function.__module__), "__file__", None)
-    return cfunc(signature, cache=home == function.__code__.co_filename)(function)
+    return bool(home == function.__code__.co_filename)
+
+
+def _number_a_row(function: Any) -> Any:
+    def of_rows(
+        value: np.ndarray, target: np.ndarray, weight: np.ndarray, parameter: float, result: np.ndarray
+    ) -> None:
+        for i in range(len(value)):
+            result[i] = function(value[i], target[i], weight[i], parameter)
+
+    return of_rows
+
+
+def _slopes_a_row(function: Any) -> Any:
+    def of_rows(
+        coef: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        parameter: float,
+        left: np.ndarray,
+        right: np.ndarray,
+        curvature: np.ndarray,
+    ) -> None:
+        for i in range(len(coef)):
+            left[i], right[i], curvature[i] = function(coef[i], target[i], weight[i], parameter)
+
+    return of_rows

@@ -106,8 +106,7 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
         if choice.second != 0.0:
             assert last is not None
             along = combined(along, last, choice.first, choice.second)
-        line = Line.along(problem, output, point, along)
-        coef[output, line.rows] = line.point(choice.beta)
+        coef[output] = problem.moved(output, point[0], along[0], choice.beta)
         decision[output] += choice.beta * along[1]
         return problem.measure(output, coef[output], decision[output])
 
@@ -143,7 +142,7 @@ def _choose(
 ) -> Choice:
     line = Line.along(problem, output, point, along)
     beta = _step_size(line, options, n_blocks)
-    if options.remember and last is not None:
+    if options.remember and last is not None and line.starts_free():
         mixture = plane_step(problem, output, point, along, last)
         if mixture is not None:
             mixed = Line.along(problem, output, point, combined(along, last, *mixture))

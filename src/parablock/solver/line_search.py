@@ -10,7 +10,9 @@ The bounds are lower <= coef + beta d <= upper; the objective never rises.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,35 +42,51 @@ class Line:
     def along(cls, problem: Problem, output: int, point: Vectors, step: Vectors) -> Line:
         """The line from a point (coef, decision) along a step (d, K d)."""
         (coef, decision), (direction, product) = point, step
-        rows = vectors.flatnonzero(direction)
+        rows = vectors.flatnonzero(direction != 0)
         d = direction[rows]
         return cls(problem, output, rows, coef[rows], d, float(decision[rows] @ d), float(product[rows] @ d))
 
+    @cached_property
+    def _own(self) -> Problem:
+        """The problem of the moved variables alone, which every question about the line asks."""
+        return self.problem.take(self.rows, slice(self.output, self.output + 1))
+
+    @cached_property
+    def _start(self) -> float:
+        return self._own.dual_sum(0, self.coef)
+
+    def starts_free(self) -> bool:
+        """Whether no variable that moves is on a bound or kink at the start."""
+        left, right, _ = self._own.slopes(0, self.coef)
+        return bool((left == right).all())
+
     def change(self, beta: float) -> float:
         """phi(beta) - phi(0)."""
-        at = self.problem.dual_sum(self.output, self.point(beta), self.rows)
-        start = self.problem.dual_sum(self.output, self.coef, self.rows)
-        return beta * self.slope + 0.5 * beta * beta * self.quadratic + at - start
+        at = self._own.dual_sum(0, self.point(beta))
+        return beta * self.slope + 0.5 * beta * beta * self.quadratic + at - self._start
 
     def derivative(self, beta: float, ahead: bool = True) -> tuple[float, float]:
         """phi'(beta) and phi''(beta); where phi' jumps, its value just ahead of beta or just behind."""
-        slope, curvature = self.problem.slope_along(self.output, self.rows, self.point(beta), self.direction, ahead)
+        slope, curvature = self._own.slope_along(0, self.point(beta), self.direction, ahead)
         return self.slope + beta * self.quadratic + slope, self.quadratic + curvature
 
     def longest(self) -> float:
         """The largest beta inside the box (the paper's upper eta, with its division)."""
-        lower, upper = self.problem.lower[self.output, self.rows], self.problem.upper[self.output, self.rows]
+        lower, upper = self._own.lower[0], self._own.upper[0]
         up, down = (upper - self.coef) / self.direction, (lower - self.coef) / self.direction
         return float(vectors.maximum(up, down).min())
 
     def breaks(self, longest: float) -> np.ndarray:
         """Where phi' jumps before the longest step."""
-        beta = (self.problem.loss.kink - self.coef) / self.direction
+        kink = self.problem.loss.kink
+        if math.isnan(kink):
+            return self.coef[:0]
+        beta = (kink - self.coef) / self.direction
         return vectors.unique(beta[(beta > 0) & (beta < longest)])
 
     def point(self, beta: float) -> np.ndarray:
         """coef + beta d, exactly on the bounds and kinks that it reaches."""
-        return self.problem.moved(self.output, self.rows, self.coef, self.direction, beta)
+        return self._own.moved(0, self.coef, self.direction, beta)
 
 
 def exact_step(line: Line) -> float:
@@ -125,7 +143,7 @@ def plane_step(
     if problem.intercept and abs(float(last_direction.sum())) > _ZERO_SUM * float(abs(last_direction).sum()):
         return None
     rows = vectors.flatnonzero((direction != 0) | (last_direction != 0))
-    left, right, curvature = problem.slopes(output, coef[rows], rows)
+    left, right, curvature = problem.take(rows, slice(output, output + 1)).slopes(0, coef[rows])
     if not (left == right).all():
         return None
     plane = vectors.stack((direction[rows], last_direction[rows]))

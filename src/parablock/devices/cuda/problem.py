@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,20 +30,20 @@ class CardProblem(Problem):
     def spec(self) -> LossSpec:
         return spec_of_loss(self.loss)
 
-    def dual_sum(self, output: int, coef: Tensor, rows: Any = slice(None)) -> float:
-        return float(torch_losses.dual(self.spec, coef, *self._targets(output, rows)).sum())
+    def dual_sum(self, output: int, coef: Tensor) -> float:
+        return float(torch_losses.dual(self.spec, coef, *self._targets(output)).sum())
 
-    def slopes(self, output: int, coef: Tensor, rows: Any = slice(None)) -> tuple[Tensor, Tensor, Tensor]:
-        return torch_losses.slopes(self.spec, coef, *self._targets(output, rows))
+    def slopes(self, output: int, coef: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return torch_losses.slopes(self.spec, coef, *self._targets(output))
 
-    def slope_along(self, output: int, rows: Any, coef: Tensor, direction: Tensor, ahead: bool) -> tuple[float, float]:
-        left, right, bend = self.slopes(output, coef, rows)
+    def slope_along(self, output: int, coef: Tensor, direction: Tensor, ahead: bool) -> tuple[float, float]:
+        left, right, bend = self.slopes(output, coef)
         slope = direction @ torch.where((direction > 0.0) == ahead, right, left)
         first, second = torch.stack((slope, (direction * direction) @ bend)).tolist()
         return first, second
 
-    def moved(self, output: int, rows: Any, coef: Tensor, direction: Tensor, beta: float) -> Tensor:
-        lower, upper, weight = self.lower[output, rows], self.upper[output, rows], self.weight[output, rows]
+    def moved(self, output: int, coef: Tensor, direction: Tensor, beta: float) -> Tensor:
+        lower, upper, weight = self.lower[output], self.upper[output], self.weight[output]
         value = torch.minimum(torch.maximum(coef + beta * direction, lower), upper)
         near = torch.maximum(1e-12 * direction.abs(), 1e-13 * weight)
         value = torch.where((value - lower).abs() <= near, lower, value)
@@ -71,8 +70,8 @@ class CardProblem(Problem):
         violation = highest + lowest if self.intercept else max(highest, lowest)
         return Measure(value, distance, max(violation, 0.0), bias, upward, downward)
 
-    def _targets(self, output: int, rows: Any = slice(None)) -> tuple[Tensor, Tensor]:
-        return self.target[output, rows], self.weight[output, rows]
+    def _targets(self, output: int) -> tuple[Tensor, Tensor]:
+        return self.target[output], self.weight[output]
 
 
 def _median(values: Tensor) -> float:

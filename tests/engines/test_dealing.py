@@ -7,48 +7,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parablock.engines.dealing import LARGEST_SHARE, OWN_SHARE, Draws, shares, with_drawn
+from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, shares, with_drawn
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
 HERE = __file__.rsplit("/", 1)[0]
-counts, ranks = st.integers(0, 300_000), st.integers(1, 40)
+counts, ranks, parts = st.integers(0, 300_000), st.integers(1, 40), st.sampled_from([KEPT_SHARE, SEEN_SHARE])
 
 
-@given(counts, ranks)
-def test_own_rows_and_pieces_are_all_rows_once(count, ranks):
-    own, pieces = shares(count, ranks)
+@given(counts, ranks, parts)
+def test_own_rows_and_pieces_are_all_rows_once(count, ranks, part):
+    own, pieces = shares(count, ranks, part)
     assert len(own) == ranks
     np.testing.assert_array_equal(np.sort(np.concatenate(own + pieces)), np.arange(count))
 
 
-@given(counts, ranks)
-def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks):
-    own, pieces = shares(count, ranks)
+@given(counts, ranks, parts)
+def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks, part):
+    own, pieces = shares(count, ranks, part)
     sizes = [len(piece) for piece in pieces]
     assert sizes == sorted(sizes, reverse=True)
     if sizes:
         assert sizes[0] <= (LARGEST_SHARE - 1) * count / ranks
-        assert min(map(len, own)) >= OWN_SHARE * count / ranks - 2
+        assert min(map(len, own)) >= part * count / ranks - 2
     else:
         assert max(map(len, own)) - min(map(len, own)) <= 1
 
 
 @settings(deadline=None)
-@given(st.integers(1024, 20_000), st.integers(2, 12), st.integers(0, 2**32 - 1))
-def test_all_pieces_find_a_rank_that_has_room_however_fast_the_ranks_are(share, ranks, seed):
+@given(st.integers(1024, 20_000), st.integers(2, 12), parts, st.integers(0, 2**32 - 1))
+def test_all_pieces_find_a_rank_that_has_room_however_fast_the_ranks_are(share, ranks, part, seed):
     count = share * ranks
-    own, pieces = shares(count, ranks)
+    own, pieces = shares(count, ranks, part)
     counter = itertools.count()
     numbers = iter(lambda: next(counter), len(pieces))  # one for all ranks
-    draws = [Draws(numbers, pieces, LARGEST_SHARE * count / ranks - len(part)) for part in own]
+    draws = [Draws(numbers, pieces, LARGEST_SHARE * count / ranks - len(each)) for each in own]
     rng, hands = np.random.default_rng(seed), [iter(each) for each in draws]
     speed = rng.uniform(0.05, 1.0, size=ranks)
     while hands:
         fast = rng.choice(len(hands), p=speed[: len(hands)] / speed[: len(hands)].sum())
         if next(hands[fast], None) is None:
             hands.pop(fast)
-    everyones = [with_drawn(part, pieces, each.drawn) for part, each in zip(own, draws, strict=True)]
+    everyones = [with_drawn(first, pieces, each.drawn) for first, each in zip(own, draws, strict=True)]
     np.testing.assert_array_equal(np.sort(np.concatenate(everyones)), np.arange(count))
     assert max(map(len, everyones)) <= LARGEST_SHARE * count / ranks
 
@@ -80,7 +80,7 @@ def test_which_rank_is_slow_decides_who_works_but_not_what_comes_out(ranks):
     found = results(ranks, f"{HERE}/dealt.py", "fits")
     for slow, rows in enumerate(found["rows by slow rank"]):
         assert rows[slow] == min(rows)
-        assert rows[slow] < 0.9 * np.mean(rows)
+        assert rows[slow] < 0.95 * np.mean(rows)
     assert len(set(found["models"])) == 1
     assert found["objective"] == pytest.approx(found["of one process"], rel=1e-5)
     assert found["rows without room"] == found["even rows"]

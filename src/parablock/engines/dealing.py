@@ -14,15 +14,16 @@ import numpy as np
 
 from parablock.engines.sharing import even_parts
 
-# Of an even share: what a rank has for its own, so that one that is half as fast as others hardly keeps them waiting;
-# and the most that it can come to have.
-OWN_SHARE, LARGEST_SHARE = 0.6, 1.25
-_LEAST_SHARE, _LEAST_PIECE = 1024, 64  # rows below which the trouble of dealing costs more than waiting
+# Of an even share: what a rank has for its own where columns are kept, because a piece's are short, and written slowly;
+# what it has where nothing is kept; and the most that it can come to have, because who computes fast may read slowly.
+KEPT_SHARE, SEEN_SHARE, LARGEST_SHARE = 0.85, 0.6, 1.1
+_LEAST_SHARE, _LEAST_PIECE = 1024, 128  # rows below which the trouble of dealing costs more than waiting
+_PIECES = 4  # at least, that a rank draws
 
 
-def shares(count: int, ranks: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The stretches of so many rows that the ranks have for their own, and the rest in pieces to be dealt out: smaller
-    and smaller ones, so that all end together.
+def shares(count: int, ranks: int, own: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The stretches of so many rows that the ranks have for their own, by its part of an even share, and the rest in
+    pieces to be dealt out: smaller and smaller ones, so that all end together.
 
     With a piece more than an even share nobody has more than the largest. So whoever has no more than an even share may
     draw another; and as there is always such a rank, all pieces find one.
@@ -30,11 +31,12 @@ def shares(count: int, ranks: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     starts = even_parts(count, ranks)
     if ranks == 1 or count < ranks * _LEAST_SHARE:
         return _stretches(starts[:-1], starts[1:]), []
-    ends = starts[:-1] + (OWN_SHARE * np.diff(starts)).astype(np.intp)
+    ends = starts[:-1] + (own * np.diff(starts)).astype(np.intp)
     rest = np.concatenate(_stretches(ends, starts[1:]))
+    largest = int((LARGEST_SHARE - 1.0) * count / ranks)
     pieces = []
     while len(rest):
-        size = max(_LEAST_PIECE, len(rest) // (3 * ranks))
+        size = min(largest, max(_LEAST_PIECE, len(rest) // (_PIECES * ranks)))
         pieces.append(rest[:size])
         rest = rest[size:]
     return _stretches(starts[:-1], ends), pieces

@@ -32,7 +32,7 @@ from joblib import cpu_count
 
 from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows, Samples
 from parablock.engines.base import Counts, Crew, Engine
-from parablock.engines.dealing import LARGEST_SHARE, Draws, shares, with_drawn
+from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, shares, with_drawn
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.sharing import PartRows, Shard, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
@@ -153,7 +153,7 @@ class RankCrew(Crew):
     pieces : list of ndarray, optional
         Rows that are nobody's yet: the first product deals them out.
     deals : bool
-        Whether this crew, or one that is restricted to some of its rows, deals rows out.
+        Whether work goes to whoever has time for it.
     """
 
     def __init__(
@@ -247,13 +247,13 @@ class RankCrew(Crew):
         elif self.deals:
             most = int((room + (LARGEST_SHARE - 1.0) * len(rows)) / self.size)
             if all(self.talk.share(self.device.has_room(len(rows), most, self.samples.dtype))):
-                targets, pieces = shares(len(rows), self.size)
+                targets, pieces = shares(len(rows), self.size, KEPT_SHARE)
                 length = most
         old = before.samples
         parts = self.device, self.kernel, self.talk, self.all_rows, self.exchange
 
         def make() -> RankCrew:
-            crew = RankCrew(*parts, numbers, targets, pieces)
+            crew = RankCrew(*parts, numbers, targets, pieces, self.deals)
             there = room, length or int(len(crew.samples) * room / max(1, len(rows)))
             self.device.extend(self.kernel, old, crew.samples, crew.rows, support, there)
             return crew
@@ -270,41 +270,41 @@ class RankCrew(Crew):
         rule: BlockRule,
         keep: bool,
     ) -> list[BlockStep]:
+        dealt = self.deals and not keep and len(blocks) > self.size
+        groups = ([number] for number in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
+
+        def work() -> list[tuple[int, BlockStep]]:
+            steps = [step for numbers in groups for step in self._steps(problem, point, blocks, numbers, rule, keep)]
+            if len(blocks) == 1 and self.size > 1 and not self.pieces:
+                # A bridge: get ready for the product, most of its rows will move. Also the rank that has solved it:
+                # where all keep the same columns, it makes no difference to the last digit which of them has a row.
+                self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0])
+            return steps
+
+        found = dict(chain.from_iterable(self.talk.together(work)))
+        return [found[number] for number in range(len(blocks))]
+
+    def _assigned(self, blocks: Sequence[np.ndarray]) -> list[list[int]]:
+        """The numbers of the blocks that this rank solves, if there are any; their rows are here from now on."""
         rank = assigned(blocks, self._homes(blocks), self.talk.size)
         if isinstance(self.all_rows, ShardedRows):
             self._bring(self._travelling(blocks, rank))
-        chosen = np.flatnonzero(rank == self.talk.rank).tolist()
-        mine = [blocks[number] for number in chosen]
-        if rule.of_block is not None:
-            rule = replace(rule, of_block=[rule.of_block[number] for number in chosen])
-        steps = self.talk.together(lambda: self._solve_mine(problem, point, mine, rule, keep, blocks))
-        everyones = [iter(part) for part in steps]
-        return [next(everyones[solver]) for solver in rank]
-
-    def _solve_mine(
-        self,
-        problem: Problem,
-        point: tuple[np.ndarray, np.ndarray],
-        mine: Sequence[np.ndarray],
-        rule: BlockRule,
-        keep: bool,
-        blocks: Sequence[np.ndarray],
-    ) -> list[BlockStep]:
-        steps = self._steps(problem, point, mine, rule, keep) if mine else []
-        if len(blocks) == 1 and not self.pieces:
-            # A bridge: get ready for the product, most of its rows will move. Also the rank that has solved it: where
-            # all keep the same columns, it makes no difference to the last digit which of them has a row.
-            self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0])
-        return steps
+        mine = np.flatnonzero(rank == self.talk.rank).tolist()
+        return [mine] if mine else []
 
     def _steps(
         self,
         problem: Problem,
         point: tuple[np.ndarray, np.ndarray],
-        mine: Sequence[np.ndarray],
+        blocks: Sequence[np.ndarray],
+        numbers: Sequence[int],
         rule: BlockRule,
         keep: bool,
-    ) -> list[BlockStep]:
+    ) -> list[tuple[int, BlockStep]]:
+        """The numbered blocks, solved here."""
+        mine = [blocks[number] for number in numbers]
+        if rule.of_block is not None:
+            rule = replace(rule, of_block=[rule.of_block[number] for number in numbers])
         rows = np.concatenate(mine)
         ends = np.cumsum([len(block) for block in mine])
         own = [np.arange(end - len(block), end) for block, end in zip(mine, ends, strict=True)]
@@ -312,7 +312,8 @@ class RankCrew(Crew):
         here = np.ascontiguousarray(coef[:, rows]), np.ascontiguousarray(decision[:, rows])
         samples = self.rows.take(rows)
         steps = self.device.solve_blocks(self.kernel, samples, problem.take(rows), here, own, rule, keep)
-        return [_for_sending(replace(step, rows=rows[step.rows]), rule.wishes) for step in steps]
+        ready = [_for_sending(replace(step, rows=rows[step.rows]), rule.wishes) for step in steps]
+        return list(zip(numbers, ready, strict=True))
 
     def _homes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         if not isinstance(self.all_rows, ShardedRows):
@@ -384,7 +385,7 @@ class RankCrew(Crew):
     def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         self._bring(rows)
         if self.deals:
-            parts, pieces = shares(len(targets), self.size)
+            parts, pieces = shares(len(targets), self.size, SEEN_SHARE)
         else:
             parts, pieces = _divided(self.all_rows, self.numbers[targets], self.size), []
         draws, own = self._deal(pieces), []

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parablock.problem import Measure
-from parablock.solver.schedule import FixedSchedule, Plan, RegroupedSchedule, Wishes, bridge_rows, sampled_rows
+from parablock.solver.schedule import (
+    FixedSchedule,
+    Plan,
+    RegroupedSchedule,
+    Wishes,
+    bridge_rows,
+    in_turns,
+    sampled_rows,
+)
 
 TOL = 1e-3
 seeds = st.integers(0, 2**32 - 1)
@@ -311,3 +319,23 @@ def test_sample_repeats_with_the_same_generator():
 
 def test_active_counts_the_rows_of_all_blocks():
     assert Plan("regrouped", rows_of(10, 3), [0], True).active == 10
+
+
+@pytest.mark.parametrize(
+    ("blocks", "machines", "expected"),
+    [
+        (19, 1, 19),
+        (19, 2, 20),
+        (19, 4, 20),
+        (19, 8, 24),
+        (19, 16, 24),
+        (40, 16, 48),
+        (13, 16, 24),
+        (12, 16, 16),
+        (3, 16, 3),
+        (1, 2, 2),
+        (2, 4, 4),
+    ],
+)
+def test_where_many_machines_would_solve_one_block_each_there_are_more(blocks, machines, expected):
+    assert in_turns(blocks, machines) == expected

@@ -31,6 +31,7 @@ import numpy as np
 from parablock import vectors
 from parablock.problem import Measure
 
+_MANY_MACHINES = 4
 Regroup = Callable[[np.ndarray, int], list[np.ndarray]]  # rows and number of blocks to blocks
 
 
@@ -177,13 +178,21 @@ class RegroupedSchedule(Schedule):
         room = self.most_blocks * self.block_size
         if len(rows) > room:
             rows = sampled_rows(wishes, rows, room, self.rng)
-        return regroup(rows, evenly(-(-len(rows) // self.block_size), self.machines))
+        return regroup(rows, in_turns(-(-len(rows) // self.block_size), self.machines))
 
 
 def evenly(blocks: int, machines: int) -> int:
     """A number of blocks close to the given one that keeps all machines equally busy: the nearest multiple of theirs,
     where that does not make blocks much smaller."""
     return blocks if 2 * blocks < machines else max(1, round(blocks / machines)) * machines
+
+
+def in_turns(blocks: int, machines: int) -> int:
+    """The same for blocks that are not equally hard. Where many machines would solve one or two each, and wait for the
+    hardest, there are half as many again, which are smaller; but not if they are small already."""
+    even = evenly(blocks, machines)
+    few = _MANY_MACHINES <= machines <= even < 3 * machines
+    return even + even // 2 if few and even <= 1.25 * blocks else even
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,12 @@ def dense_overlap(kind: int, rows: Any, panel: Any, out: Any) -> None:
 def subtract(kind: int, X: Any, centre: Any, out: Any, own: Any) -> None:
     """out[i] = X[i] - centre, and own[i] its overlap with itself: one look at the data, without another copy of it."""
     for i in range(X.shape[0]):
-        total = own.dtype.type(0)
+        total = 0.0  # in double: its rounding is that of every distance from this row
         for f in range(X.shape[1]):
             value = X[i, f] - centre[f]
             out[i, f] = value
-            total += value * value if kind == PRODUCT else abs(value)
+            wide = np.float64(value)
+            total += wide * wide if kind == PRODUCT else abs(wide)
         own[i] = total
 
 

@@ -1,16 +1,17 @@
 """How training scales over MPI ranks: the paper's figure of relative error against time x workers.
 
     python -m benchmarks.scaling                     # covtype, 100,000 rows, 1 to 16 ranks of one thread
-    python -m benchmarks.scaling --ranks 1 2 --rows 20000
-    python -m benchmarks.scaling --busy              # cores without a rank compute something else meanwhile
+    python -m benchmarks.scaling --ranks 1 2 --rows 20000 --others idle
 
 Needs an MPI (pip install 'parablock[mpi]') and, to mean anything, a core for each rank. The optimum is the best
 objective of a run to a small tolerance on the largest number of ranks. Every run fits once to get ready and then three
 times (--fits), and the fastest counts, for one rank as for many: neighbours on the same host only ever slow a fit down.
 
-A core is faster while its neighbours idle: it has the power, the caches and the memory of the chip for itself. With
---busy all cores always work, as they do when every rank has a machine of its own, or shares one with other jobs.
-Writes `benchmarks/results/scaling.json` and `scaling.png` (`scaling-busy` with --busy).
+A core is faster while others idle: it has the power, the caches and the memory of the chip for itself, and in a virtual
+machine perhaps the other half of a core. So there are two efficiencies. With idle others they say what more ranks on
+this machine are good for. With busy others, which compute kernel values all the time, every rank has the same core
+whatever the number of ranks, as the paper's machines had; these say what the method and its messages cost.
+Writes `benchmarks/results/scaling.json`, and `scaling.png` of the runs with busy others, if there are any.
 """
 
 from __future__ import annotations
@@ -153,6 +154,20 @@ def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
     display.figure_.savefig(path, dpi=150)
 
 
+def seconds_to_goal(results: list[dict[str, Any]], optimum: float) -> dict[int, float]:
+    """By the number of ranks."""
+    found = {result["ranks"]: reached(result["history"], optimum) for result in results}
+    return {ranks: seconds for ranks, seconds in found.items() if seconds is not None}
+
+
+def cells(ranks: int, results: list[dict[str, Any]], optimum: float) -> tuple[str, str]:
+    """Seconds and parallel efficiency, as far as they are known."""
+    seconds = seconds_to_goal(results, optimum)
+    if ranks not in seconds:
+        return "-", "-"
+    return f"{seconds[ranks]:.2f}", f"{seconds[1] / (ranks * seconds[ranks]):.0%}" if 1 in seconds else "-"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
@@ -162,7 +177,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=0.05, help="of the measured runs, which pass 1e-3 on their way")
     parser.add_argument("--fits", type=int, default=3, help="of which the fastest counts")
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
-    parser.add_argument("--busy", action="store_true", help="keep the cores that have no rank busy")
+    parser.add_argument("--others", choices=["both", "idle", "busy"], default="both", help="cores that have no rank")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--companion", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -171,40 +186,52 @@ def main() -> None:
     if options.worker:
         fit_on_ranks(options.rows, options.data, options.exchange, options.tol, options.fits)
         return
-    when, found = datetime.now(UTC), machine()
+    when, found, cores = datetime.now(UTC), machine(), os.cpu_count() or 1
     optimum = options.optimum
     if optimum is None:
         note("finding the optimum")
         reference = run(max(options.ranks), options.rows, options.data, options.exchange, 1e-3)
         optimum = min(record[1] for record in reference["history"])
-    results, lines, single = [], [], None
+    with_others: dict[str, list[dict[str, Any]]] = {"idle": [], "busy": []}
     for ranks in options.ranks:
-        with busy(range(ranks, os.cpu_count() or 1) if options.busy else range(0)):
-            result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
-        results.append(result)
-        seconds = reached(result["history"], optimum)
+        for others in ("idle", "busy"):
+            if options.others not in ("both", others):
+                continue
+            if others == "busy" and ranks >= cores and with_others["idle"]:
+                with_others["busy"].append(with_others["idle"][-1])  # there are none
+                continue
+            with busy(range(ranks, cores) if others == "busy" else range(0)):
+                result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
+            with_others[others].append(result)
+            fits = [round(one, 2) for one in result["fits"]]
+            note(f"{ranks} ranks, others {others}: {reached(result['history'], optimum)} s, whole fits {fits}")
+    results = with_others["busy"] or with_others["idle"]
+    lines = []
+    for result in results:
         iterations = [record for record in result["history"] if record[6] != "check"]
-        sent = float(np.mean([record[2] for record in iterations])) / max(1, ranks - 1) if ranks > 1 else 0.0
         waiting = sum(record[3] for record in result["history"])
-        single = seconds if ranks == 1 else single
-        efficiency = None if single is None or seconds is None else single / (ranks * seconds)
         lines.append(
-            (str(ranks), f"{seconds:.2f}" if seconds else "-", f"{efficiency:.0%}" if efficiency else "-")
+            (str(result["ranks"]), *cells(result["ranks"], with_others["idle"], optimum))
+            + cells(result["ranks"], with_others["busy"], optimum)
             + (str(len(iterations)), f"{sum(record[2] for record in iterations) / len(iterations) / 1e6:.2f}")
             + (f"{waiting:.2f}", f"{result['accuracy']:.2%}")
         )
-        note(f"{ranks} ranks: {lines[-1]} {sent:.0f}, whole fits {[round(one, 2) for one in result['fits']]}")
     head = (
-        "ranks", f"seconds to {ERROR:g}", "parallel efficiency", "iterations", "MB sent an iteration (all ranks)",
-        "seconds waiting", "accuracy",
+        "ranks", f"seconds to {ERROR:g}, others idle", "parallel efficiency", "seconds, others busy",
+        "parallel efficiency", "iterations", "MB sent an iteration (all ranks)", "seconds waiting", "accuracy",
     )  # fmt: skip
     print(markdown_table(head, lines))
     print(f"\n{described(found, when)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
-    name = "scaling-busy" if options.busy else "scaling"
-    numbers = {"machine": found, "options": vars(options), "optimum": optimum, "results": results}
-    (RESULTS / f"{name}.json").write_text(json.dumps(numbers, indent=1))
-    draw(results, optimum, RESULTS / f"{name}.png")
+    numbers = {
+        "machine": found,
+        "options": vars(options),
+        "optimum": optimum,
+        "results": results,
+        "others": with_others,
+    }
+    (RESULTS / "scaling.json").write_text(json.dumps(numbers, indent=1))
+    draw(results, optimum, RESULTS / "scaling.png")
 
 
 if __name__ == "__main__":

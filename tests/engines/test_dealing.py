@@ -1,13 +1,11 @@
 """Work that goes to whoever has time for it: every piece to one rank, and nothing in the results depends on which."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, shares, with_drawn
+from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, shares, with_drawn
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
@@ -39,10 +37,12 @@ def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks, p
 def test_all_pieces_find_a_rank_that_has_room_however_fast_the_ranks_are(share, ranks, part, seed):
     count = share * ranks
     own, pieces = shares(count, ranks, part)
-    counter = itertools.count()
-    numbers = iter(lambda: next(counter), len(pieces))  # one for all ranks
-    draws = [Draws(numbers, pieces, LARGEST_SHARE * count / ranks - len(each)) for each in own]
-    rng, hands = np.random.default_rng(seed), [iter(each) for each in draws]
+    rng = np.random.default_rng(seed)
+    machine = rng.integers(rng.integers(1, ranks + 1), size=ranks)  # of every rank
+    numbers = {each: iter(numbers_of(machine == each, len(pieces))) for each in machine}  # one list for all its ranks
+    room = [LARGEST_SHARE * count / ranks - len(each) for each in own]
+    draws = [Draws(numbers[each], pieces, most) for each, most in zip(machine, room, strict=True)]
+    hands = [iter(each) for each in draws]
     speed = rng.uniform(0.05, 1.0, size=ranks)
     while hands:
         fast = rng.choice(len(hands), p=speed[: len(hands)] / speed[: len(hands)].sum())

@@ -25,15 +25,16 @@ def shares(count: int, ranks: int, own: float) -> tuple[list[np.ndarray], list[n
     """The stretches of so many rows that the ranks have for their own, by its part of an even share, and the rest in
     pieces to be dealt out: smaller and smaller ones, so that all end together.
 
-    With a piece more than an even share nobody has more than the largest. So whoever has no more than an even share may
-    draw another; and as there is always such a rank, all pieces find one.
+    Ranks of one machine can come to have an even share and a piece on average, if their machine's pieces are the
+    larger ones. Whoever has no more than that can draw another piece and stay within the largest share. As there is
+    always such a rank, all pieces find one.
     """
     starts = even_parts(count, ranks)
     if ranks == 1 or count < ranks * _LEAST_SHARE:
         return _stretches(starts[:-1], starts[1:]), []
     ends = starts[:-1] + (own * np.diff(starts)).astype(np.intp)
     rest = np.concatenate(_stretches(ends, starts[1:]))
-    largest = int((LARGEST_SHARE - 1.0) * count / ranks)
+    largest = int(0.5 * (LARGEST_SHARE - 1.0) * count / ranks)
     pieces = []
     while len(rest):
         size = min(largest, max(_LEAST_PIECE, len(rest) // (_PIECES * ranks)))
@@ -76,9 +77,15 @@ def _stretches(starts: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
     return [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
+def numbers_of(machine: np.ndarray, count: int) -> list[int]:
+    """Those of the numbers below the count that a machine with these ranks deals out: one for each of them, in turns
+    with the others."""
+    return np.flatnonzero(np.resize(machine, count)).tolist()
+
+
 class Dealer:
     """Deals numbers out to the ranks of an MPI communicator. Those of one machine draw from a counter in the memory
-    that they share; each machine has numbers of its own.
+    that they share; each machine has numbers of its own, as many as ranks.
 
     There are two counters. While one is in use the other is set back: all ranks meet between two deals, so nobody draws
     from it any more, nor does anyone yet.
@@ -99,8 +106,7 @@ class Dealer:
         self._deals = 0
         self._set_back(0)
         heads = comm.allgather(neighbours.bcast(comm.Get_rank()))  # of every rank's machine
-        head, size = heads[comm.Get_rank()], len(heads)
-        self._share = sum(other < head for other in heads) / size, sum(other <= head for other in heads) / size
+        self._here = np.array(heads) == heads[comm.Get_rank()]
 
     @classmethod
     def of(cls, comm: Any) -> Dealer:
@@ -117,11 +123,11 @@ class Dealer:
         """Numbers below the count, each on one rank. All ranks must call this, and meet before they call it again."""
         counter, self._deals = self._deals % 2, self._deals + 1
         self._set_back(1 - counter)
-        return self._draw(counter, *(round(count * end) for end in self._share))
+        return self._draw(counter, numbers_of(self._here, count))
 
-    def _draw(self, counter: int, first: int, last: int) -> Iterator[int]:
-        while (number := first + self._next(counter)) < last:
-            yield number
+    def _draw(self, counter: int, numbers: list[int]) -> Iterator[int]:
+        while (place := self._next(counter)) < len(numbers):
+            yield numbers[place]
 
     def _next(self, counter: int) -> int:
         self._window.Fetch_and_op(self._one, self._drawn, 0, counter, self._sum)

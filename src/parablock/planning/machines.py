@@ -53,7 +53,7 @@ class Machine:
     update_row_ns: float = 2.0
     core_bandwidth: float = 16e9
     bandwidth: float = 100e9  # assumed: sixteen cores of a server reach the limit of its memory
-    row_ns: float = 150.0
+    row_ns: float = 80.0
     memory: float = 4 * 2**30
     keeps: bool = True
 

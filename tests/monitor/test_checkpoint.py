@@ -62,8 +62,8 @@ def test_a_resumed_run_ends_at_the_same_optimum(moons, path, iterations, regroup
     assert early.n_iter_ == iterations < resumed.n_iter_
     assert resumed.violation_ <= settings["tol"]
     assert resumed.dual_objective_ == pytest.approx(straight.dual_objective_, rel=1e-6 if regroup else 1e-4)
-    objectives = [record.objective for record in resumed.history_]
-    assert objectives == sorted(objectives, reverse=True)
+    objectives = np.array([record.objective for record in resumed.history_])
+    assert np.all(np.diff(objectives) <= 1e-14 * np.abs(objectives[1:]))  # but for rounding
     turns = [record.iteration for record in resumed.history_ if record.kind != "check"]
     assert turns == list(range(1, resumed.n_iter_ + 1))
     assert resumed.kernel_evaluations_ > early.history_[-1].kernel_evaluations
@@ -82,7 +82,7 @@ def test_several_outputs_and_logistic_loss_resume(moons, path):
 
 def test_a_resumed_run_takes_the_same_steps(moons, path):
     X, y = moons
-    settings = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
+    settings = {"C": 10.0, "gamma": 5.0, "tol": 1e-3, "n_blocks": 6, "random_state": 0}
     straight = KernelRidge(**settings).fit(X, y)
     with pytest.warns(UserWarning, match="max_iter"):
         KernelRidge(**settings, max_iter=4, checkpoint=Checkpoint(path, iterations=1)).fit(X, y)

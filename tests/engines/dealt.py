@@ -14,7 +14,7 @@ from parablock import KernelSVC
 from parablock.engines import MPIEngine, dealing, ranks
 from parablock.engines.mpi import MPITalk
 
-COMM = MPI.COMM_WORLD
+COMM, MPI_WIN = MPI.COMM_WORLD, MPI.Win
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
 
 
@@ -33,7 +33,21 @@ def numbers():
         talk.together(fails)
     after = once(talk, 30)
     part = COMM.Split(RANK % 2)
-    return {"rounds": 50, "after an error": after, "of a part of the ranks": once(MPITalk(part), 17)}
+    found = {"rounds": 50, "after an error": after, "of a part of the ranks": once(MPITalk(part), 17)}
+    if RANK == SIZE - 1:
+        MPI.Win = NoMemory
+    lonely = MPITalk(COMM.Dup())
+    assert list(lonely.deal(13)) == list(range(RANK, 13, SIZE))
+    return {**found, "where a rank has no memory to share": once(lonely, 13)}
+
+
+class NoMemory:
+    """What an MPI that cannot share memory has for windows."""
+
+    @staticmethod
+    def Allocate_shared(*arguments, comm):
+        MPI_WIN.Allocate_shared(*arguments, comm=comm)  # the others wait for it
+        raise MPI.Exception(MPI.ERR_NO_MEM)
 
 
 def once(talk, count, work=lambda: None):

@@ -72,6 +72,7 @@ def test_a_counter_deals_every_number_once(ranks):
     found = results(ranks, f"{HERE}/dealt.py", "numbers")
     assert found["rounds"] == 50
     assert found["after an error"] == found["of a part of the ranks"] == "every number once"
+    assert found["where a rank has no memory to share"] == "every number once"
 
 
 @needs_mpi

@@ -93,15 +93,12 @@ class Dealer:
 
     _key: ClassVar[int | None] = None
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, neighbours: Any, window: Any) -> None:
         from mpi4py import MPI
 
-        neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        self._first = neighbours.Get_rank() == 0
-        # Both stay as long as the process: to free them would be one more thing that all ranks must do together.
-        self._window = MPI.Win.Allocate_shared(16 if self._first else 0, 8, comm=neighbours)
-        self._counters = np.asarray(self._window.Shared_query(0)[0]).view(np.int64)
-        self._window.Lock_all()
+        self._window, self._first = window, neighbours.Get_rank() == 0
+        self._counters = np.asarray(window.Shared_query(0)[0]).view(np.int64)
+        window.Lock_all()
         self._sum, self._one, self._drawn = MPI.SUM, np.ones(1, dtype=np.int64), np.empty(1, dtype=np.int64)
         self._deals = 0
         self._set_back(0)
@@ -109,15 +106,25 @@ class Dealer:
         self._here = np.array(heads) == heads[comm.Get_rank()]
 
     @classmethod
-    def of(cls, comm: Any) -> Dealer:
-        """The dealer of a communicator, which all of its ranks must ask for together."""
+    def of(cls, comm: Any) -> Dealer | None:
+        """The dealer of a communicator, which all of its ranks must ask for together; None where some of them have no
+        memory to share."""
+        from mpi4py import MPI
+
         if cls._key is None:
             cls._key = type(comm).Create_keyval()
-        dealer = comm.Get_attr(cls._key)
-        if dealer is None:
-            dealer = cls(comm)
-            comm.Set_attr(cls._key, dealer)
-        return dealer
+        known = comm.Get_attr(cls._key)
+        if known is None:
+            # What is made here stays as long as the process: to free it would be one more thing to do together.
+            neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
+            try:
+                window = MPI.Win.Allocate_shared(16 if neighbours.Get_rank() == 0 else 0, 8, comm=neighbours)
+            except MPI.Exception:
+                window = None
+            everywhere = comm.allreduce(window is not None, op=MPI.LAND)
+            known = (cls(comm, neighbours, window) if everywhere else None,)
+            comm.Set_attr(cls._key, known)
+        return known[0]
 
     def deal(self, count: int) -> Iterator[int]:
         """Numbers below the count, each on one rank. All ranks must call this, and meet before they call it again."""

@@ -107,7 +107,8 @@ class MPITalk(Talk):
         return own
 
     def deal(self, count: int) -> Iterator[int]:
-        return Dealer.of(self.comm).deal(count)
+        dealer = Dealer.of(self.comm)
+        return super().deal(count) if dealer is None else dealer.deal(count)
 
     def interrupted(self) -> bool:
         wants, MPITalk.user_wants_to_stop = MPITalk.user_wants_to_stop, False

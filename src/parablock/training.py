@@ -31,6 +31,7 @@ from parablock.monitor.checkpoint import Keeper, Snapshot, read
 from parablock.partition import Partition, Partitioner, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
+    MANY_MACHINES,
     BlockSolver,
     FixedSchedule,
     Options,
@@ -48,7 +49,7 @@ from parablock.solver import (
 # way, so they grow with the rows, as far as their matrices can be computed at once.
 _BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
 # A bridge of two blocks' size saves iterations; but one machine solves it, and many others would wait.
-_LARGE_BRIDGE, _MANY_MACHINES = 2, 4
+_LARGE_BRIDGE = 2
 
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.
@@ -330,7 +331,7 @@ def _schedule(
 ) -> Schedule:
     ends = np.cumsum(partition.sizes)
     blocks = [np.arange(end - size, end) for end, size in zip(ends, partition.sizes, strict=True)]
-    bridge_size = int(partition.sizes.max()) * (_LARGE_BRIDGE if machines < _MANY_MACHINES else 1)
+    bridge_size = int(partition.sizes.max()) * (_LARGE_BRIDGE if machines < MANY_MACHINES else 1)
     if largest_block is not None:
         bridge_size = min(bridge_size, largest_block)
     if settings.regroup and len(partition.blocks) > 1:

@@ -12,7 +12,7 @@ from parablock.solver.schedule import (
     RegroupedSchedule,
     Wishes,
     bridge_rows,
-    in_turns,
+    for_unequal,
     sampled_rows,
 )
 
@@ -338,4 +338,4 @@ def test_active_counts_the_rows_of_all_blocks():
     ],
 )
 def test_where_many_machines_would_solve_one_block_each_there_are_more(blocks, machines, expected):
-    assert in_turns(blocks, machines) == expected
+    assert for_unequal(blocks, machines) == expected

@@ -31,7 +31,7 @@ import numpy as np
 from parablock import vectors
 from parablock.problem import Measure
 
-_MANY_MACHINES = 4
+MANY_MACHINES = 4  # from here on blocks are smaller where all but one would wait for it
 Regroup = Callable[[np.ndarray, int], list[np.ndarray]]  # rows and number of blocks to blocks
 
 
@@ -178,7 +178,7 @@ class RegroupedSchedule(Schedule):
         room = self.most_blocks * self.block_size
         if len(rows) > room:
             rows = sampled_rows(wishes, rows, room, self.rng)
-        return regroup(rows, in_turns(-(-len(rows) // self.block_size), self.machines))
+        return regroup(rows, for_unequal(-(-len(rows) // self.block_size), self.machines))
 
 
 def evenly(blocks: int, machines: int) -> int:
@@ -187,11 +187,11 @@ def evenly(blocks: int, machines: int) -> int:
     return blocks if 2 * blocks < machines else max(1, round(blocks / machines)) * machines
 
 
-def in_turns(blocks: int, machines: int) -> int:
+def for_unequal(blocks: int, machines: int) -> int:
     """The same for blocks that are not equally hard. Where many machines would solve one or two each, and wait for the
     hardest, there are half as many again, which are smaller; but not if they are small already."""
     even = evenly(blocks, machines)
-    few = _MANY_MACHINES <= machines <= even < 3 * machines
+    few = MANY_MACHINES <= machines <= even < 3 * machines
     return even + even // 2 if few and even <= 1.25 * blocks else even
 
 

@@ -312,6 +312,23 @@ def test_number_of_threads_does_not_change_steps(make_device, choice, pairs):
         np.testing.assert_array_equal(one.step, two.step)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_order_of_the_blocks_does_not_change_steps(make_device, n_jobs):
+    case = Case("hinge", n=200, n_blocks=5, n_outputs=2)
+    rule = replace(EXACT, outputs=[0, 1], of_block=[(0,), (1,), (0, 1), (1,), (0,)])
+    given, other = (case.solve(make_device(n_jobs), replace(rule, order=order)) for order in (None, [3, 0, 4, 2, 1]))
+    for one, two in zip(given, other, strict=True):
+        np.testing.assert_array_equal(one.rows, two.rows)
+        np.testing.assert_array_equal(one.step, two.step)
+
+
+def test_rule_of_some_blocks():
+    rule = replace(EXACT, of_block=[(0,), (1,), (2,), (3,)], order=[2, 0, 3, 1])
+    some = rule.take([1, 2])
+    assert (some.of_block, some.order) == ([(1,), (2,)], [1, 0])
+    assert EXACT.take([1, 2]) == EXACT
+
+
 def test_blocks_of_one_row(device):
     case = Case("squared_error", n=6, n_blocks=6)
     for step in case.solve(device, EXACT):

@@ -1,5 +1,7 @@
 """What the schedules put into the blocks of each iteration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -315,6 +317,35 @@ def test_sample_repeats_with_the_same_generator():
     draws = [sampled_rows(wishes, wishes.active_rows(), 50, np.random.default_rng(s)) for s in (1, 1, 2)]
     np.testing.assert_array_equal(draws[0], draws[1])
     assert not np.array_equal(draws[0], draws[2])
+
+
+def test_the_blocks_whose_worst_pair_violates_most_come_first():
+    upward, downward = np.full(8, -np.inf), np.full(8, -np.inf)
+    upward[[0, 2, 4, 6]], downward[[1, 3, 5, 7]] = (0.1, 2.0, 9.0, 1.0), (0.2, 3.0, -8.0, 1.0)
+    plan = Plan("regrouped", rows_of(8, 4), [0], True).hardest_first([measure(upward, downward)])
+    assert plan.order == [1, 3, 2, 0]
+    assert [len(block) for block in plan.blocks] == [2, 2, 2, 2]
+
+
+def test_of_equally_violating_blocks_the_one_with_more_pairs_comes_first():
+    label = np.array([1, -1, -1, -1, 1, 1, -1, -1, 1, 1, 1, 1])
+    start = measure(np.where(label > 0, 1.0, -np.inf), np.where(label < 0, 1.0, -np.inf))
+    plan = Plan("regrouped", rows_of(12, 3), [0], True)
+    assert plan.hardest_first([start]).order == [1, 0, 2]
+
+
+def test_a_block_is_as_hard_as_for_the_outputs_that_it_is_for():
+    calm, wild = measure([0.0, 0.0, 0.1, 0.1], [0.1] * 4), measure([9.0] * 4, [9.0] * 4)
+    plan = Plan("regrouped", rows_of(4, 2), [0, 1], True)
+    shared = plan.hardest_first([calm, wild])
+    apart = replace(plan, of_block=[(1,), (0,)]).hardest_first([calm, wild])
+    assert (shared.order, apart.order) == ([1, 0], [0, 1])
+
+
+@given(seeds, st.integers(4, 60), st.integers(1, 9))
+def test_every_block_has_its_turn(seed, n, k):
+    plan = Plan("regrouped", rows_of(n, min(n, k)), [0], True).hardest_first([random_measure(seed, n)])
+    assert sorted(plan.order) == list(range(len(plan.blocks)))
 
 
 def test_active_counts_the_rows_of_all_blocks():

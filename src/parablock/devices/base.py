@@ -106,6 +106,9 @@ class BlockRule:
         Of the random choice.
     wishes : bool
         Whether the steps must tell how much the variables would still like to move.
+    order : sequence of int, optional
+        In which to begin with the blocks, where not all are solved at once: the hardest first, so that nobody begins
+        with one of those while the others come to an end.
     """
 
     outputs: Sequence[int]
@@ -117,9 +120,19 @@ class BlockRule:
     seed: int
     wishes: bool = True
     of_block: Sequence[Sequence[int]] | None = None
+    order: Sequence[int] | None = None
 
     def outputs_of(self, block: int) -> Sequence[int]:
         return self.outputs if self.of_block is None else self.of_block[block]
+
+    def take(self, numbers: Sequence[int]) -> BlockRule:
+        """The rule of the numbered blocks, numbered anew."""
+        place = {number: place for place, number in enumerate(numbers)}
+        return replace(
+            self,
+            of_block=None if self.of_block is None else [self.of_block[number] for number in numbers],
+            order=None if self.order is None else [place[number] for number in self.order if number in place],
+        )
 
 
 @dataclass(frozen=True)
@@ -174,6 +187,8 @@ class Device(ABC):
         Whether `column_dot` computes a column again only where there was no room to keep it.
     has_own_tree : bool
         Whether there is the method `tree`.
+    solves_in_turn : bool
+        Whether blocks wait for each other, so that it matters which come first.
     """
 
     name: str
@@ -182,6 +197,7 @@ class Device(ABC):
     largest_block: int | None = None
     keeps_columns: bool = True
     has_own_tree: bool = False
+    solves_in_turn: bool = True
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:

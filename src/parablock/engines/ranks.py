@@ -271,7 +271,8 @@ class RankCrew(Crew):
         keep: bool,
     ) -> list[BlockStep]:
         dealt = self.deals and not keep and len(blocks) > self.size
-        groups = ([number] for number in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
+        order = range(len(blocks)) if rule.order is None else rule.order
+        groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
 
         def work() -> list[tuple[int, BlockStep]]:
             steps = [step for numbers in groups for step in self._steps(problem, point, blocks, numbers, rule, keep)]
@@ -303,15 +304,13 @@ class RankCrew(Crew):
     ) -> list[tuple[int, BlockStep]]:
         """The numbered blocks, solved here."""
         mine = [blocks[number] for number in numbers]
-        if rule.of_block is not None:
-            rule = replace(rule, of_block=[rule.of_block[number] for number in numbers])
         rows = np.concatenate(mine)
         ends = np.cumsum([len(block) for block in mine])
         own = [np.arange(end - len(block), end) for block, end in zip(mine, ends, strict=True)]
         coef, decision = point
         here = np.ascontiguousarray(coef[:, rows]), np.ascontiguousarray(decision[:, rows])
         samples = self.rows.take(rows)
-        steps = self.device.solve_blocks(self.kernel, samples, problem.take(rows), here, own, rule, keep)
+        steps = self.device.solve_blocks(self.kernel, samples, problem.take(rows), here, own, rule.take(numbers), keep)
         ready = [_for_sending(replace(step, rows=rows[step.rows]), rule.wishes) for step in steps]
         return list(zip(numbers, ready, strict=True))
 

@@ -60,6 +60,7 @@ def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> 
         max_updates=solver.max_updates,
         seed=seed,
         wishes=options.rest and state.iteration == 0,
+        order=plan.order,
     )
     point = state.coef, state.decision
     return part.crew.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")

@@ -196,9 +196,9 @@ class _Run:
         """One outer iteration."""
         self._announce()
         part, rng = self.part, self.rng
-        plan = part.crew.agree(
-            self.schedule.next(self.state.measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
-        )
+        measures = self.state.measures
+        plan = self.schedule.next(measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
+        plan = part.crew.agree(plan.hardest_first(measures) if part.crew.device.solves_in_turn else plan)
         steps: Sequence[BlockStep] = solve(part, plan, self.options, self.state, int(rng.integers(2**62)))
         if plan.kind == "partition":
             self.local = LocalStep(self.state.coef, steps)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -51,6 +51,8 @@ class Plan:
         Whether each block keeps its sum.
     of_block : sequence of sequences of int, optional
         The outputs that each block is for, where each has blocks of its own; these are disjoint for each output.
+    order : sequence of int, optional
+        In which to begin with the blocks, where not all are solved at once.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class Plan:
     outputs: Sequence[int]
     pairs: bool
     of_block: Sequence[Sequence[int]] | None = None
+    order: Sequence[int] | None = None
 
     @property
     def blocks_an_output(self) -> int:
@@ -70,6 +73,20 @@ class Plan:
     def active(self) -> int:
         """Number of variables that may move."""
         return sum(len(block) for block in self.blocks)
+
+    def hardest_first(self, measures: Sequence[Measure]) -> Plan:
+        """The plan that begins with the blocks that are likely to be most work: those whose worst pair of variables is
+        farthest from converged, and of equal ones those in which more variables find a partner."""
+
+        def hardness(number: int) -> tuple[float, int]:
+            block, worst, partners = self.blocks[number], 0.0, 0
+            for output in self.outputs if self.of_block is None else self.of_block[number]:
+                upward, downward = measures[output].upward[block], measures[output].downward[block]
+                worst = max(worst, float(upward.max() + downward.max()))
+                partners += min(int((upward > 0).sum()), int((downward > 0).sum()))
+            return worst, partners
+
+        return replace(self, order=sorted(range(len(self.blocks)), key=hardness, reverse=True))
 
 
 class Schedule(ABC):

@@ -215,9 +215,10 @@ class CpuDevice(Device):
                 updates += made
             return BlockStep(rows, step, wish, bias, updates), columns.count()
 
-        solved = self.map(solve, range(len(blocks)))
-        self.kernel_evaluations += sum(evaluations for _, evaluations in solved)
-        return [step for step, _ in solved]
+        order = range(len(blocks)) if rule.order is None else rule.order
+        solved = dict(zip(order, self.map(solve, order), strict=True))
+        self.kernel_evaluations += sum(evaluations for _, evaluations in solved.values())
+        return [solved[number][0] for number in range(len(blocks))]
 
     def _store_of(self, kernel: Kernel, samples: CpuSamples, sources: Rows) -> ColumnStore:
         if self._store is None or self._store.samples is not samples:

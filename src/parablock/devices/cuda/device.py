@@ -40,6 +40,7 @@ class CudaDevice(Device):
     largest_block = LARGEST_BLOCK
     keeps_columns = False
     has_own_tree = True
+    solves_in_turn = False
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
         self.device = _card(place)

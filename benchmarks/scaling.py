@@ -9,8 +9,9 @@ times (--fits), and the fastest counts, for one rank as for many: neighbours on 
 
 A core is faster while others idle: it has the power, the caches and the memory of the chip for itself, and in a virtual
 machine perhaps the other half of a core. So there are two efficiencies. With idle others they say what more ranks on
-this machine are good for. With busy others, which compute kernel values all the time, every rank has the same core
-whatever the number of ranks, as the paper's machines had; these say what the method and its messages cost.
+this machine are good for; beside them stands what as many processes have that only compute kernel values, and need not
+wait for anyone. With busy others, which compute kernel values all the time, every rank has the same core whatever the
+number of ranks, as the paper's machines had; these say what the method and its messages cost.
 Writes `benchmarks/results/scaling.json`, and `scaling.png` of the runs with busy others, if there are any.
 """
 
@@ -23,6 +24,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,39 +82,62 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int) -> 
         print(json.dumps(found))
 
 
-def compute_for_ever(core: int) -> None:
-    """What keeps a core busy that no rank is on."""
+def compute_alone(core: int, seconds: float) -> None:
+    """Kernel values on one core, from when it is told to begin: what keeps a core busy that no rank is on."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     kernel, device = make_kernel("rbf", 32.0), CpuDevice(1, 2**28)
     with device.session():
-        samples = device.samples(np.random.default_rng(core).random((4000, 54), dtype=np.float32), kernel)
+        samples = device.samples(np.random.default_rng(core).random((2000, 54), dtype=np.float32), kernel)
         coef = np.ones((1, len(samples)))
-        print("busy", flush=True)
-        while True:
+        device.kernel_dot(kernel, samples, samples, coef)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        before, started = device.kernel_evaluations, time.perf_counter()
+        while time.perf_counter() < started + seconds:
             device.kernel_dot(kernel, samples, samples, coef)
+        print((device.kernel_evaluations - before) / (time.perf_counter() - started), flush=True)
 
 
 @contextlib.contextmanager
-def busy(cores: range) -> Iterator[None]:
-    """Keep these cores computing."""
-    others = [
+def computing(cores: range, seconds: float) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that compute on these cores, all from now on."""
+    processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.scaling", "--companion", str(core)],
+            [sys.executable, "-m", "benchmarks.scaling", "--alone", str(core), "--seconds", str(seconds)],
             env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            text=True,
         )
         for core in cores
     ]
     try:
-        for other in others:
-            assert other.stdout is not None
-            other.stdout.readline()  # it has begun
-        yield
+        for process in processes:
+            said(process)
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        yield processes
     finally:
-        for other in others:
-            other.kill()
-            other.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def values_a_second(cores: int, times: int) -> float:
+    """Kernel values that a core computes in a second while so many do the same; the most of several times."""
+    speeds = []
+    for _ in range(times):
+        with computing(range(cores), 1.0) as processes:
+            speeds.append(float(np.mean([float(said(process)) for process in processes])))
+    return max(speeds)
 
 
 def memory_of_a_rank(ranks: int) -> int:
@@ -179,10 +204,12 @@ def main() -> None:
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
     parser.add_argument("--others", choices=["both", "idle", "busy"], default="both", help="cores that have no rank")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--companion", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--alone", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.companion is not None:
-        compute_for_ever(options.companion)
+    if options.alone is not None:
+        compute_alone(options.alone, options.seconds)
+        return
     if options.worker:
         fit_on_ranks(options.rows, options.data, options.exchange, options.tol, options.fits)
         return
@@ -193,6 +220,7 @@ def main() -> None:
         reference = run(max(options.ranks), options.rows, options.data, options.exchange, 1e-3)
         optimum = min(record[1] for record in reference["history"])
     with_others: dict[str, list[dict[str, Any]]] = {"idle": [], "busy": []}
+    alone: dict[int, float] = {}
     for ranks in options.ranks:
         for others in ("idle", "busy"):
             if options.others not in ("both", others):
@@ -200,11 +228,12 @@ def main() -> None:
             if others == "busy" and ranks >= cores and with_others["idle"]:
                 with_others["busy"].append(with_others["idle"][-1])  # there are none
                 continue
-            with busy(range(ranks, cores) if others == "busy" else range(0)):
+            with computing(range(ranks, cores) if others == "busy" else range(0), np.inf):
                 result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
             with_others[others].append(result)
             fits = [round(one, 2) for one in result["fits"]]
             note(f"{ranks} ranks, others {others}: {reached(result['history'], optimum)} s, whole fits {fits}")
+        alone[ranks] = values_a_second(ranks, options.fits)
     results = with_others["busy"] or with_others["idle"]
     lines = []
     for result in results:
@@ -212,13 +241,15 @@ def main() -> None:
         waiting = sum(record[3] for record in result["history"])
         lines.append(
             (str(result["ranks"]), *cells(result["ranks"], with_others["idle"], optimum))
+            + (f"{alone[result['ranks']] / alone[1]:.0%}" if 1 in alone else "-",)
             + cells(result["ranks"], with_others["busy"], optimum)
             + (str(len(iterations)), f"{sum(record[2] for record in iterations) / len(iterations) / 1e6:.2f}")
             + (f"{waiting:.2f}", f"{result['accuracy']:.2%}")
         )
     head = (
-        "ranks", f"seconds to {ERROR:g}, others idle", "parallel efficiency", "seconds, others busy",
-        "parallel efficiency", "iterations", "MB sent an iteration (all ranks)", "seconds waiting", "accuracy",
+        "ranks", f"seconds to {ERROR:g}, others idle", "parallel efficiency", "of kernel values alone",
+        "seconds, others busy", "parallel efficiency", "iterations", "MB sent an iteration (all ranks)",
+        "seconds waiting", "accuracy",
     )  # fmt: skip
     print(markdown_table(head, lines))
     print(f"\n{described(found, when)}")
@@ -229,6 +260,7 @@ def main() -> None:
         "optimum": optimum,
         "results": results,
         "others": with_others,
+        "values_a_second": alone,
     }
     (RESULTS / "scaling.json").write_text(json.dumps(numbers, indent=1))
     draw(results, optimum, RESULTS / "scaling.png")

@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs
 
 from parablock.kernels import RBF, Linear, Precomputed
 from parablock.partition import PARTITIONERS, make_partitioner
+from parablock.partition.base import alone
 
 every_method = pytest.mark.parametrize("method", sorted(PARTITIONERS))
 
@@ -86,8 +87,8 @@ def test_machines_that_share_the_work_find_the_same_blocks(device, method, X, n_
     assert one_draws_next == other_draws_next
 
 
-def test_machines_tell_each_other_one_byte_a_row_for_each_level_of_a_tree(device):
-    n, n_blocks, said = 20_000, 8, []
+def test_machines_tell_each_other_four_bytes_a_row_for_the_first_levels_of_a_tree_then_one(device):
+    n, n_blocks, said = 20_000, 32, []
 
     def spread(work, items):
         said.append(len(pickle.dumps([work(item) for item in items])))
@@ -98,8 +99,27 @@ def test_machines_tell_each_other_one_byte_a_row_for_each_level_of_a_tree(device
     blocks, _ = tree.shared_blocks(device, HALF, device.samples(X, HALF), n_blocks, rng, spread)
     assert_disjoint_and_complete(blocks, n)
     assert all(np.all(np.diff(block) > 0) for block in blocks)
-    assert len(said) == 3  # levels
-    assert max(said) < n + 2000
+    assert len(said) == 5  # levels
+    assert max(said[:3]) < 4 * n + 2000
+    assert max(said[3:]) < n + 4000
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_blocks", [2, 7, 20])
+def test_a_node_that_machines_share_is_cut_as_by_one(device, monkeypatch, sparse, n_blocks):
+    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+    X[np.abs(X) < 0.5] = 0
+    samples = device.samples(sp.csr_matrix(X) if sparse else X, HALF)
+    rows = np.flatnonzero(X[:, 0] > -1)
+    tree, made = make_partitioner("tree", len(X)), []
+    for few, stretch in ((0, 100), (8, 100), (8, 10_000)):
+        monkeypatch.setattr("parablock.partition.tree.FEW_NODES", few)
+        monkeypatch.setattr("parablock.partition.tree.STRETCH", stretch)
+        made.append(tree.shared_regroup(device, HALF, samples, rows, n_blocks, np.random.default_rng(1), alone))
+    assert sum(map(len, made[0])) == len(rows)
+    for other in made[1:]:
+        for one, two in zip(made[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("method", ["tree", "random"])

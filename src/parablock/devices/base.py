@@ -36,10 +36,13 @@ class Samples(ABC):
         Precision of kernel values: float32 or float64.
     self_overlap : ndarray of shape (n,)
         See `parablock.kernels.base`.
+    at_hand : bool
+        Whether the rows are in memory, so that `nearby` has no better place for them.
     """
 
     dtype: np.dtype
     self_overlap: np.ndarray
+    at_hand: bool = True
 
     def __len__(self) -> int:
         return len(self.self_overlap)
@@ -78,6 +81,9 @@ class Rows(Protocol):
 
 class ReadableRows(Rows, Protocol):
     """Those that can also be looked at where they are, as `Samples` can."""
+
+    @property
+    def at_hand(self) -> bool: ...
 
     def features(self, rows: Any, /) -> Any: ...
 

@@ -69,6 +69,8 @@ class ShardedRows:
         Where each rank's numbers begin.
     """
 
+    at_hand = False
+
     def __init__(self, device: Device, kernel: Kernel, samples: Samples, starts: np.ndarray, talk: Talk) -> None:
         self.device, self.kernel, self.own, self.starts, self.talk = device, kernel, samples, starts, talk
         self._travelled: list[Any] = []  # features, as they came
@@ -148,6 +150,10 @@ class PartRows:
 
     def nearby(self, rows: np.ndarray) -> Samples | None:
         return self.rows.nearby(self.numbers[rows])
+
+    @property
+    def at_hand(self) -> bool:
+        return self.rows.at_hand
 
 
 def moments(X: Any, share: np.ndarray) -> tuple[float, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from parablock.partition.base import Centres, Partitioner, Spread
 
 SAMPLE = 256  # rows that a node's two centres are found on
 LLOYD_STEPS = 3
+FEW_NODES, STRETCH = 8, 2048  # so few nodes are shared by the machines, in stretches of about so many rows
 Node = tuple[np.ndarray, int]  # rows in ascending order, and how many leaves they will be
 Cut = np.ndarray | list[Node]  # which rows go to the first half; or at once all leaves
 
@@ -84,7 +88,7 @@ class TreePartitioner(Partitioner):
         rng: np.random.Generator,
         spread: Spread,
     ) -> list[np.ndarray]:
-        """Level by level: each node is cut by one machine."""
+        """Level by level, so that there are several nodes for the machines to share."""
 
         def cut(item: tuple[Node, int]) -> Cut:
             node, seed = item
@@ -93,7 +97,9 @@ class TreePartitioner(Partitioner):
         nodes = [root]
         while inner := [node for node in nodes if not _is_leaf(node)]:
             seeds = rng.integers(2**62, size=len(inner)).tolist()
-            cuts = iter(spread(cut, list(zip(inner, seeds, strict=True))))
+            shared = len(inner) < FEW_NODES and samples.at_hand
+            items = list(zip(inner, seeds, strict=True))
+            cuts = iter(_shared_cuts(samples, items, spread) if shared else spread(cut, items))
             nodes = [half for node in nodes for half in ([node] if _is_leaf(node) else _halves(node, next(cuts)))]
         return [node for node, _ in nodes if len(node)]
 
@@ -104,11 +110,34 @@ class TreePartitioner(Partitioner):
         if near is not None:
             inside, _ = self.blocks(device, kernel, near, parts, rng)
             return [(node[leaf], 1) for leaf in inside]
-        cut = first_half(len(node), parts)
-        along = samples.project(node, _direction(samples, node, rng))
-        first = np.zeros(len(node), dtype=bool)
-        first[np.argpartition(along, min(cut, len(node) - 1))[:cut]] = True
-        return first
+        return _cut_along(samples.project(node, _direction(samples, node, rng)), parts)
+
+
+def _shared_cuts(samples: ReadableRows, nodes: Sequence[tuple[Node, int]], spread: Spread) -> list[Cut]:
+    """The cuts of a few large nodes, each with its seed: every machine looks at stretches of them. It tells the others
+    four bytes for each row, where of a node that it cuts alone it tells them one."""
+    stretches = [np.array_split(rows, max(1, round(len(rows) / STRETCH))) for (rows, _), _ in nodes]
+
+    @cache
+    def direction(number: int) -> np.ndarray:
+        (rows, _), seed = nodes[number]
+        return _direction(samples, rows, np.random.default_rng(seed))
+
+    def along(item: tuple[int, np.ndarray]) -> np.ndarray:
+        number, rows = item
+        return samples.project(rows, direction(number)).astype(np.float32, copy=False)
+
+    found = iter(spread(along, [(number, rows) for number, parts in enumerate(stretches) for rows in parts]))
+    places = [np.concatenate(list(islice(found, len(parts)))) for parts in stretches]
+    return [_cut_along(place, leaves) for place, ((_, leaves), _) in zip(places, nodes, strict=True)]
+
+
+def _cut_along(along: np.ndarray, leaves: int) -> np.ndarray:
+    """Which rows of a node of so many leaves go to the first half, by their places along a line."""
+    size = first_half(len(along), leaves)
+    first = np.zeros(len(along), dtype=bool)
+    first[np.argpartition(along, min(size, len(along) - 1))[:size]] = True
+    return first
 
 
 def _is_leaf(node: Node) -> bool:

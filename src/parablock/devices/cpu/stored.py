@@ -37,6 +37,8 @@ class StoredSamples(CpuSamples):
         Samples of at most so many bytes are taken into memory.
     """
 
+    at_hand = False
+
     def __init__(self, rows: MappedRows, kernel: Kernel, centre: np.ndarray | None, most: int) -> None:
         self.rows, self.kernel, self.centre, self.most = rows, kernel, centre, most
         self.dtype = rows.dtype

@@ -63,10 +63,10 @@ def once(talk, count, work=lambda: None):
 def fits():
     X = np.random.default_rng(0).normal(size=(4000, 3)).astype(np.float32)
     y = np.sin(3 * X).sum(axis=1) > 0
-    dealing._LEAST_SHARE, dealing._LEAST_PIECE = 200, 16
+    dealing._LEAST_SHARE, dealing._LEAST_PIECE = 50, 16
     options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
-    rows, models, slow = [], [], [None]
-    draw, settle = dealing.Draws.__iter__, ranks.RankCrew._settle
+    rows, models, solved, slow = [], [], [], [None]
+    draw, settle, steps = dealing.Draws.__iter__, ranks.RankCrew._settle, ranks.RankCrew._steps
 
     def slowly(self):
         for piece in draw(self):
@@ -74,29 +74,35 @@ def fits():
             time.sleep(0.05 if RANK in slow else 0.001)
 
     def noted(self, drawn):
-        settle(self, drawn)
-        rows[-1] = rows[-1] or [len(own) for own in self.targets]
+        if self.pieces:
+            settle(self, drawn)
+            rows[-1].append([len(own) for own in self.targets])
+
+    def noting_bridges(self, problem, point, blocks, *others):
+        solved[-1] += len(blocks) == 1
+        return steps(self, problem, point, blocks, *others)
 
     def fit(**more):
-        rows.append(None)
+        rows.append([])
+        solved.append(0)
         engine = MPIEngine(data="replicated")
         return KernelSVC(engine=engine, **options, **more).fit(X, y)
 
-    dealing.Draws.__iter__, ranks.RankCrew._settle = slowly, noted
+    dealing.Draws.__iter__, ranks.RankCrew._settle, ranks.RankCrew._steps = slowly, noted, noting_bridges
     for slow[0] in range(SIZE):
         model = fit()
         models.append(hashlib.sha256(model.dual_coef_.tobytes() + model.support_.tobytes()).hexdigest())
         assert min(record.watched for record in model.history_) < 4000, "nobody rests: nothing is dealt out"
     fit(memory_limit="4MB")
     alone = KernelSVC(**options).fit(X, y)
-    watched = model.history_[0].watched
     return {
-        "rows by slow rank": rows[:SIZE],
+        "rows by slow rank": [first for first, _ in rows[:SIZE]],
+        "and with those that woke": [later for _, later in rows[:SIZE]],
+        "bridges by slow rank": np.transpose(COMM.allgather(solved[:SIZE])).tolist(),
         "models": models,
         "objective": model.dual_objective_,
         "of one process": alone.dual_objective_,
-        "rows without room": rows[SIZE],
-        "even rows": np.diff(ranks.even_parts(watched, SIZE)).tolist(),
+        "times dealt without room": len(rows[SIZE]),
     }
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, shares, with_drawn
+from parablock.engines.ranks import RankCrew
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
@@ -32,25 +33,52 @@ def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks, p
         assert max(map(len, own)) - min(map(len, own)) <= 1
 
 
+def played(sizes, pieces, most, machine, rng):
+    """The pieces that ranks of so many rows draw, each as long as it has room, at speeds of their own."""
+    numbers = {each: iter(numbers_of(machine == each, len(pieces))) for each in machine}  # one list for all its ranks
+    draws = [Draws(numbers[each], pieces, most - size) for each, size in zip(machine, sizes, strict=True)]
+    hands, speed = [iter(each) for each in draws], rng.uniform(0.05, 1.0, size=len(machine))
+    while hands:
+        fast = rng.choice(len(hands), p=speed[: len(hands)] / speed[: len(hands)].sum())
+        if next(hands[fast], None) is None:
+            hands.pop(fast)
+    return [each.drawn for each in draws]
+
+
 @settings(deadline=None)
-@given(st.integers(1024, 20_000), st.integers(2, 12), parts, st.integers(0, 2**32 - 1))
+@given(st.integers(512, 20_000), st.integers(2, 12), parts, st.integers(0, 2**32 - 1))
 def test_all_pieces_find_a_rank_that_has_room_however_fast_the_ranks_are(share, ranks, part, seed):
     count = share * ranks
     own, pieces = shares(count, ranks, part)
     rng = np.random.default_rng(seed)
     machine = rng.integers(rng.integers(1, ranks + 1), size=ranks)  # of every rank
-    numbers = {each: iter(numbers_of(machine == each, len(pieces))) for each in machine}  # one list for all its ranks
-    room = [LARGEST_SHARE * count / ranks - len(each) for each in own]
-    draws = [Draws(numbers[each], pieces, most) for each, most in zip(machine, room, strict=True)]
-    hands = [iter(each) for each in draws]
-    speed = rng.uniform(0.05, 1.0, size=ranks)
-    while hands:
-        fast = rng.choice(len(hands), p=speed[: len(hands)] / speed[: len(hands)].sum())
-        if next(hands[fast], None) is None:
-            hands.pop(fast)
-    everyones = [with_drawn(first, pieces, each.drawn) for first, each in zip(own, draws, strict=True)]
+    most = LARGEST_SHARE * count / ranks
+    drawn = played(map(len, own), pieces, most, machine, rng)
+    everyones = [with_drawn(first, pieces, each) for first, each in zip(own, drawn, strict=True)]
     np.testing.assert_array_equal(np.sort(np.concatenate(everyones)), np.arange(count))
-    assert max(map(len, everyones)) <= LARGEST_SHARE * count / ranks
+    assert max(map(len, everyones)) <= most
+
+
+@settings(deadline=None)
+@given(st.integers(512, 20_000), st.floats(0, 0.6), st.floats(1, 1.6), st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_rows_that_wake_find_room_beside_those_that_were_dealt_out_before(share, woken, growth, ranks, seed):
+    count = share * ranks
+    rng = np.random.default_rng(seed)
+    machine = rng.integers(rng.integers(1, ranks + 1), size=ranks)
+    crews = [RankCrew.__new__(RankCrew) for _ in range(ranks)]
+    own, pieces = shares(count, ranks, KEPT_SHARE)
+    drawn = played(map(len, own), pieces, LARGEST_SHARE * count / ranks, machine, rng)
+    for crew in crews:
+        crew.size, crew.numbers, crew.all_rows = ranks, np.arange(count), None
+        crew.targets, crew.pieces = list(own), pieces
+        crew.most = int((growth * count + (LARGEST_SHARE - 1) * count) / ranks)
+        crew._settle(drawn)
+    everyone = np.arange(int((1 + woken) * count))
+    targets, pieces, most = crews[0]._longer_shares(everyone)
+    drawn = played(map(len, targets), pieces, most, machine, rng)
+    everyones = [with_drawn(first, pieces, each) for first, each in zip(targets, drawn, strict=True)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(everyones)), everyone)
+    assert most == 0 or max(map(len, everyones)) <= most
 
 
 class Alone(Talk):
@@ -79,9 +107,15 @@ def test_a_counter_deals_every_number_once(ranks):
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_which_rank_is_slow_decides_who_works_but_not_what_comes_out(ranks):
     found = results(ranks, f"{HERE}/dealt.py", "fits")
-    for slow, rows in enumerate(found["rows by slow rank"]):
-        assert rows[slow] == min(rows)
-        assert rows[slow] < 0.95 * np.mean(rows)
+    for slow, (rows, later) in enumerate(
+        zip(found["rows by slow rank"], found["and with those that woke"], strict=True)
+    ):
+        woken = np.subtract(later, rows)
+        for some in (rows, woken):
+            assert some[slow] == min(some)
+            assert some[slow] < 0.95 * np.mean(some)
+    for rows, bridges in zip(found["rows by slow rank"], found["bridges by slow rank"], strict=True):
+        assert bridges[np.argmax(rows)] == sum(bridges) > 0
     assert len(set(found["models"])) == 1
     assert found["objective"] == pytest.approx(found["of one process"], rel=1e-5)
-    assert found["rows without room"] == found["even rows"]
+    assert found["times dealt without room"] == 0

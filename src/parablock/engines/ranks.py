@@ -154,6 +154,8 @@ class RankCrew(Crew):
         Rows that are nobody's yet: the first product deals them out.
     deals : bool
         Whether work goes to whoever has time for it.
+    most : int
+        Rows whose products each rank has room for, where they are dealt out; otherwise 0.
     """
 
     def __init__(
@@ -167,6 +169,7 @@ class RankCrew(Crew):
         targets: list[np.ndarray] | None = None,
         pieces: Sequence[np.ndarray] = (),
         deals: bool = False,
+        most: int = 0,
     ) -> None:
         self.device, self.kernel, self.talk, self.exchange, self.deals = device, kernel, talk, exchange, deals
         self.is_first, self.size = talk.rank == 0, talk.size
@@ -175,7 +178,7 @@ class RankCrew(Crew):
         self.rows: ReadableRows = rows if numbers is None else PartRows(rows, numbers)
         self.targets = _divided(rows, self.numbers, talk.size) if targets is None else targets
         self.samples = self.rows.take(self.targets[talk.rank])
-        self.pieces = pieces
+        self.pieces, self.most = pieces, most
         self._everyone: Samples | None = None
 
     def _bring(self, rows: np.ndarray) -> None:
@@ -235,30 +238,54 @@ class RankCrew(Crew):
 
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> RankCrew:
         assert isinstance(before, RankCrew)
-        numbers, length = self.numbers[rows], None
-        targets: list[np.ndarray] | None = None
-        pieces: list[np.ndarray] = []
-        if before is not self:
-            # Everyone goes on with the rows that it had, and gets a share of those that are new.
-            before._settle([range(rank, len(before.pieces), self.size) for rank in range(self.size)])
-            known = len(before.numbers)
-            new = _divided(self.all_rows, numbers[known:], self.talk.size)
-            targets = [np.concatenate((old, known + more)) for old, more in zip(before.targets, new, strict=True)]
-        elif self.deals:
-            most = int((room + (LARGEST_SHARE - 1.0) * len(rows)) / self.size)
-            if all(self.talk.share(self.device.has_room(len(rows), most, self.samples.dtype))):
-                targets, pieces = shares(len(rows), self.size, KEPT_SHARE)
-                length = most
+        numbers = self.numbers[rows]
+        if before is self:
+            targets, pieces, most = self._first_shares(len(rows), room)
+            draws = self._deal([])  # the pieces wait for the first product
+        else:
+            targets, pieces, most = before._longer_shares(numbers)
+            draws = self._deal(pieces, most - len(targets[self.talk.rank]))
         old = before.samples
         parts = self.device, self.kernel, self.talk, self.all_rows, self.exchange
+        made: list[RankCrew] = []
 
-        def make() -> RankCrew:
-            crew = RankCrew(*parts, numbers, targets, pieces, self.deals)
-            there = room, length or int(len(crew.samples) * room / max(1, len(rows)))
-            self.device.extend(self.kernel, old, crew.samples, crew.rows, support, there)
-            return crew
+        def make() -> list[int]:
+            crew = RankCrew(*parts, numbers, targets, pieces, self.deals, most)
+            made.append(crew)
+            there = room, most or int(len(crew.samples) * room / max(1, len(rows)))
+            for shorter, longer in pairwise(chain((old, crew.samples), crew._growing(draws))):
+                self.device.extend(self.kernel, shorter, longer, crew.rows, support, there)
+            return draws.drawn
 
-        return self.talk.each(make)
+        drawn = self.talk.together(make)
+        if before is not self:
+            made[0]._settle(drawn)
+        return made[0]
+
+    def _first_shares(self, count: int, room: int) -> tuple[list[np.ndarray] | None, list[np.ndarray], int]:
+        """Targets and pieces of so many rows, and for how many of them each rank has room, if they are dealt out."""
+        most = int((room + (LARGEST_SHARE - 1.0) * count) / self.size)
+        if self.deals and all(self.talk.share(self.device.has_room(count, most, self.samples.dtype))):
+            return *shares(count, self.size, KEPT_SHARE), most
+        return None, [], 0
+
+    def _longer_shares(self, numbers: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], int]:
+        """The same where these are the first of the rows: everyone goes on with those that it had, and gets a share of
+        the others."""
+        self._settle([range(rank, len(self.pieces), self.size) for rank in range(self.size)])
+        known, most = len(self.numbers), self.most
+        pieces: list[np.ndarray] = []
+        new = _divided(self.all_rows, numbers[known:], self.size)
+        if most:
+            own, pieces = shares(len(numbers) - known, self.size, KEPT_SHARE)
+            piece = max(map(len, pieces), default=0)
+            # Ranks of one machine may have a piece more than others of those that were dealt out before, and of these.
+            if (len(numbers) + 0.5 * (LARGEST_SHARE - 1.0) * known) / self.size + 2 * piece <= most:
+                new = own
+            else:
+                pieces, most = [], 0
+        targets = [np.concatenate((old, known + more)) for old, more in zip(self.targets, new, strict=True)]
+        return targets, [known + piece for piece in pieces], most
 
     # --------------------------------------------------------------------------------------------- an iteration
 
@@ -290,6 +317,8 @@ class RankCrew(Crew):
         rank = assigned(blocks, self._homes(blocks), self.talk.size)
         if isinstance(self.all_rows, ShardedRows):
             self._bring(self._travelling(blocks, rank))
+        else:  # who was fast enough to draw most rows is the one to wait for
+            rank = np.argsort([-len(rows) for rows in self.targets], kind="stable")[rank]
         mine = np.flatnonzero(rank == self.talk.rank).tolist()
         return [mine] if mine else []
 
@@ -342,23 +371,24 @@ class RankCrew(Crew):
         if exchange == "reduce":
             return self._reduced(rows, direction)
         self._bring(rows)
-        mine, own = self.talk.rank, []
         draws = self._deal(self.pieces, LARGEST_SHARE * len(self.numbers) / self.size - len(self.samples))
 
-        def growing() -> Iterator[Samples]:
-            for _ in draws:
-                self.samples = self.rows.take(with_drawn(self.targets[mine], self.pieces, draws.drawn))
-                yield self.samples
+        def work() -> tuple[np.ndarray, list[int]]:
+            more = self._growing(draws)
+            return self.device.column_dot(self.kernel, self.samples, self.rows, rows, direction, more), draws.drawn
 
-        def work() -> list[int]:
-            own.append(self.device.column_dot(self.kernel, self.samples, self.rows, rows, direction, growing()))
-            return draws.drawn
-
-        self._settle(self.talk.together(work))
-        return self._joined(own[0], self.targets, len(self.numbers))
+        values, drawn = zip(*self.talk.together(work), strict=True)
+        self._settle(drawn)
+        return _joined(values, self.targets, len(self.numbers))
 
     def _deal(self, pieces: Sequence[np.ndarray], room: float = np.inf) -> Draws:
         return Draws(self.talk.deal(len(pieces)) if pieces else iter(()), pieces, room)
+
+    def _growing(self, draws: Draws) -> Iterator[Samples]:
+        """The samples of this rank, with one more piece each time."""
+        for _ in draws:
+            self.samples = self.rows.take(with_drawn(self.targets[self.talk.rank], self.pieces, draws.drawn))
+            yield self.samples
 
     def _settle(self, drawn: Sequence[Sequence[int]]) -> None:
         """The pieces that each rank has drawn are its own from now on."""
@@ -379,7 +409,7 @@ class RankCrew(Crew):
         counts = (np.diff(starts) * outputs).tolist()
         sums = self.talk.add_up(np.ascontiguousarray(part.T), counts).reshape(-1, outputs).T
         stretches = [np.arange(first, last) for first, last in pairwise(starts)]
-        return self._joined(sums, stretches, n)
+        return _joined(self.talk.share(sums), stretches, n)
 
     def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         self._bring(rows)
@@ -387,24 +417,19 @@ class RankCrew(Crew):
             parts, pieces = shares(len(targets), self.size, SEEN_SHARE)
         else:
             parts, pieces = _divided(self.all_rows, self.numbers[targets], self.size), []
-        draws, own = self._deal(pieces), []
+        draws = self._deal(pieces)
 
-        def work() -> list[int]:
+        def work() -> tuple[np.ndarray, list[int]]:
             columns = self.rows.take(rows)
-            for part in chain((parts[self.talk.rank],), draws):
-                own.append(self.device.kernel_dot(self.kernel, self.rows.take(targets[part]), columns, coef))
-            return draws.drawn
+            own = [
+                self.device.kernel_dot(self.kernel, self.rows.take(targets[part]), columns, coef)
+                for part in chain((parts[self.talk.rank],), draws)
+            ]
+            return np.concatenate(own, axis=1), draws.drawn
 
-        everyones = zip(parts, self.talk.together(work), strict=True)
-        places = [with_drawn(part, pieces, numbers) for part, numbers in everyones]
-        return self._joined(np.concatenate(own, axis=1), places, len(targets))
-
-    def _joined(self, own: np.ndarray, parts: Sequence[np.ndarray], n: int) -> np.ndarray:
-        """Everyone's values of shape (n_outputs, part), each in its places."""
-        joined = np.empty((len(own), n))
-        for part, values in zip(parts, self.talk.share_array(own.ravel()), strict=True):
-            joined[:, part] = values.reshape(len(own), len(part))
-        return joined
+        values, drawn = zip(*self.talk.together(work), strict=True)
+        places = [with_drawn(part, pieces, numbers) for part, numbers in zip(parts, drawn, strict=True)]
+        return _joined(values, places, len(targets))
 
     def regroup(
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
@@ -424,6 +449,14 @@ def bytes_to_send(exchange: str, changed: int, rows: int, ranks: int) -> int:
     """
     known = 12 * changed + 8 * rows  # coefficients and their rows, then K d
     return known + (8 * rows * (ranks - 1) if exchange == "reduce" else 0)
+
+
+def _joined(parts: Sequence[np.ndarray], places: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """Values of shape (n_outputs, part), each in its places."""
+    joined = np.empty((len(parts[0]), n))
+    for place, values in zip(places, parts, strict=True):
+        joined[:, place] = values
+    return joined
 
 
 def _divided(rows: Samples | ShardedRows, numbers: np.ndarray, ranks: int) -> list[np.ndarray]:

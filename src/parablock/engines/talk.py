@@ -63,7 +63,7 @@ class Talk(ABC):
         if self.size == 1:
             return [value]
         data = np.frombuffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), dtype=np.uint8)
-        return [pickle.loads(part.tobytes()) for part in self.share_array(data)]
+        return [pickle.loads(part.data) for part in self.share_array(data)]
 
     def together(self, work: Callable[[], T]) -> list[T]:
         """The results of a piece of work that every rank does for itself, by rank. An error of one rank is raised on

@@ -21,9 +21,9 @@ def panels(columns: CpuSamples) -> Iterator[tuple[int, int, Any]]:
         yield first, last, columns.panel(first, last)
 
 
-def row_tiles(start: int, stop: int) -> Iterator[tuple[int, int]]:
-    for first in range(start, stop, TILE_ROWS):
-        yield first, min(first + TILE_ROWS, stop)
+def row_tiles(start: int, stop: int, height: int = TILE_ROWS) -> Iterator[tuple[int, int]]:
+    for first in range(start, stop, height):
+        yield first, min(first + height, stop)
 
 
 def tiles(kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> Iterator[tuple[int, int, int, int, np.ndarray]]:
@@ -33,7 +33,8 @@ def tiles(kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> Iterator[tup
     """
     maker = TileMaker(kernel, rows, columns)
     for first, last, panel in panels(columns):
-        for start, stop in row_tiles(0, len(rows)):
+        # Of few columns many rows: a call takes longer than so few values.
+        for start, stop in row_tiles(0, len(rows), TILE_ROWS * max(1, columns.panel_width // (last - first))):
             yield start, stop, first, last, maker.tile(start, stop, first, last, panel)
 
 

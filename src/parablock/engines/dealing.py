@@ -16,7 +16,7 @@ from parablock.engines.sharing import even_parts
 
 # Of an even share: what a rank has for its own where columns are kept, because a piece's are short, and written slowly;
 # what it has where nothing is kept; and the most that it can come to have, because who computes fast may read slowly.
-KEPT_SHARE, SEEN_SHARE, LARGEST_SHARE = 0.75, 0.6, 1.2
+KEPT_SHARE, SEEN_SHARE, LARGEST_SHARE = 0.8, 0.6, 1.15
 _LEAST_SHARE, _LEAST_PIECE = 512, 128  # rows below which the trouble of dealing costs more than waiting
 _PIECES = 4  # at least, that a rank draws
 

@@ -4,8 +4,9 @@
     python -m benchmarks.scaling --ranks 1 2 --rows 20000 --others idle
 
 Needs an MPI (pip install 'parablock[mpi]') and, to mean anything, a core for each rank. The optimum is the best
-objective of a run to a small tolerance on the largest number of ranks. Every run fits once to get ready and then three
-times (--fits), and the fastest counts, for one rank as for many: neighbours on the same host only ever slow a fit down.
+objective of a run to a small tolerance on the largest number of ranks. Every run fits once to get ready and once more
+(--fits). What else a host does makes its cores a third slower or faster for minutes, so there are three rounds of all
+numbers of ranks (--rounds): efficiencies are of one round, and the table has the medians of all.
 
 A core is faster while others idle: it has the power, the caches and the memory of the chip for itself, and in a virtual
 machine perhaps the other half of a core. So there are two efficiencies. With idle others they say what more ranks on
@@ -131,13 +132,10 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def values_a_second(cores: int, times: int) -> float:
-    """Kernel values that a core computes in a second while so many do the same; the most of several times."""
-    speeds = []
-    for _ in range(times):
-        with computing(range(cores), 1.0) as processes:
-            speeds.append(float(np.mean([float(said(process)) for process in processes])))
-    return max(speeds)
+def values_a_second(cores: int) -> float:
+    """Kernel values that a core computes in a second while so many do the same."""
+    with computing(range(cores), 1.0) as processes:
+        return float(np.mean([float(said(process)) for process in processes]))
 
 
 def memory_of_a_rank(ranks: int) -> int:
@@ -161,12 +159,12 @@ def run(ranks: int, rows: int, data: str, exchange: str, tol: float, fits: int =
     return json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])  # some MPIs add colours
 
 
-def reached(history: list[Any], optimum: float) -> float | None:
-    """Seconds to the wanted relative error."""
+def reached(history: list[Any], optimum: float) -> float:
+    """Seconds to the wanted relative error; nan where it was never reached."""
     for seconds, objective, *_ in history:
         if (objective - optimum) / abs(optimum) <= ERROR:
             return float(seconds)
-    return None
+    return float("nan")
 
 
 def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
@@ -179,18 +177,43 @@ def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
     display.figure_.savefig(path, dpi=150)
 
 
-def seconds_to_goal(results: list[dict[str, Any]], optimum: float) -> dict[int, float]:
-    """By the number of ranks."""
-    found = {result["ranks"]: reached(result["history"], optimum) for result in results}
-    return {ranks: seconds for ranks, seconds in found.items() if seconds is not None}
+Rounds = dict[int, list[dict[str, Any]]]  # what was found with so many ranks, round after round
 
 
-def cells(ranks: int, results: list[dict[str, Any]], optimum: float) -> tuple[str, str]:
-    """Seconds and parallel efficiency, as far as they are known."""
-    seconds = seconds_to_goal(results, optimum)
-    if ranks not in seconds:
+def cells(ranks: int, rounds: Rounds, optimum: float) -> tuple[str, str]:
+    """Seconds and parallel efficiency, as far as they are known: of all rounds the median."""
+    if ranks not in rounds:
         return "-", "-"
-    return f"{seconds[ranks]:.2f}", f"{seconds[1] / (ranks * seconds[ranks]):.0%}" if 1 in seconds else "-"
+    one, many = (
+        np.array([reached(each["history"], optimum) for each in rounds.get(count, [])]) for count in (1, ranks)
+    )
+    return f"{np.median(many):.2f}", f"{np.median(one / (ranks * many)):.0%}" if len(one) else "-"
+
+
+def fastest(rounds: Rounds) -> list[dict[str, Any]]:
+    """One run with every number of ranks."""
+    return [min(found, key=lambda one: min(one["fits"])) for found in rounds.values()]
+
+
+def table(idle: Rounds, busy: Rounds, alone: dict[int, list[float]], optimum: float) -> str:
+    lines = []
+    for result in fastest(busy or idle):
+        ranks = result["ranks"]
+        iterations = [record for record in result["history"] if record[6] != "check"]
+        waiting = sum(record[3] for record in result["history"])
+        speed = f"{np.median(np.divide(alone[ranks], alone[1])):.0%}" if 1 in alone else "-"
+        lines.append(
+            (str(ranks), *cells(ranks, idle, optimum), speed)
+            + cells(ranks, busy, optimum)
+            + (str(len(iterations)), f"{sum(record[2] for record in iterations) / len(iterations) / 1e6:.2f}")
+            + (f"{waiting:.2f}", f"{result['accuracy']:.2%}")
+        )
+    head = (
+        "ranks", f"seconds to {ERROR:g}, others idle", "parallel efficiency", "of kernel values alone",
+        "seconds, others busy", "parallel efficiency", "iterations", "MB sent an iteration (all ranks)",
+        "seconds waiting", "accuracy",
+    )  # fmt: skip
+    return markdown_table(head, lines)
 
 
 def main() -> None:
@@ -200,7 +223,8 @@ def main() -> None:
     parser.add_argument("--data", choices=["replicated", "sharded"], default="replicated")
     parser.add_argument("--exchange", choices=["auto", "gather", "reduce"], default="auto")
     parser.add_argument("--tol", type=float, default=0.05, help="of the measured runs, which pass 1e-3 on their way")
-    parser.add_argument("--fits", type=int, default=3, help="of which the fastest counts")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--fits", type=int, default=1, help="in each round, of which the fastest counts")
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
     parser.add_argument("--others", choices=["both", "idle", "busy"], default="both", help="cores that have no rank")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -219,51 +243,34 @@ def main() -> None:
         note("finding the optimum")
         reference = run(max(options.ranks), options.rows, options.data, options.exchange, 1e-3)
         optimum = min(record[1] for record in reference["history"])
-    with_others: dict[str, list[dict[str, Any]]] = {"idle": [], "busy": []}
-    alone: dict[int, float] = {}
-    for ranks in options.ranks:
-        for others in ("idle", "busy"):
-            if options.others not in ("both", others):
-                continue
-            if others == "busy" and ranks >= cores and with_others["idle"]:
-                with_others["busy"].append(with_others["idle"][-1])  # there are none
-                continue
-            with computing(range(ranks, cores) if others == "busy" else range(0), np.inf):
-                result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
-            with_others[others].append(result)
-            fits = [round(one, 2) for one in result["fits"]]
-            note(f"{ranks} ranks, others {others}: {reached(result['history'], optimum)} s, whole fits {fits}")
-        alone[ranks] = values_a_second(ranks, options.fits)
-    results = with_others["busy"] or with_others["idle"]
-    lines = []
-    for result in results:
-        iterations = [record for record in result["history"] if record[6] != "check"]
-        waiting = sum(record[3] for record in result["history"])
-        lines.append(
-            (str(result["ranks"]), *cells(result["ranks"], with_others["idle"], optimum))
-            + (f"{alone[result['ranks']] / alone[1]:.0%}" if 1 in alone else "-",)
-            + cells(result["ranks"], with_others["busy"], optimum)
-            + (str(len(iterations)), f"{sum(record[2] for record in iterations) / len(iterations) / 1e6:.2f}")
-            + (f"{waiting:.2f}", f"{result['accuracy']:.2%}")
-        )
-    head = (
-        "ranks", f"seconds to {ERROR:g}, others idle", "parallel efficiency", "of kernel values alone",
-        "seconds, others busy", "parallel efficiency", "iterations", "MB sent an iteration (all ranks)",
-        "seconds waiting", "accuracy",
-    )  # fmt: skip
-    print(markdown_table(head, lines))
-    print(f"\n{described(found, when)}")
+    rounds: dict[str, Rounds] = {"idle": {}, "busy": {}}
+    alone: dict[int, list[float]] = {}
     RESULTS.mkdir(parents=True, exist_ok=True)
-    numbers = {
-        "machine": found,
-        "options": vars(options),
-        "optimum": optimum,
-        "results": results,
-        "others": with_others,
-        "values_a_second": alone,
-    }
-    (RESULTS / "scaling.json").write_text(json.dumps(numbers, indent=1))
-    draw(results, optimum, RESULTS / "scaling.png")
+    for number in range(options.rounds):
+        for ranks in options.ranks:
+            for others in ("idle", "busy"):
+                if options.others not in ("both", others):
+                    continue
+                if others == "busy" and ranks >= cores and rounds["idle"]:
+                    result = rounds["idle"][ranks][-1]  # there are none
+                else:
+                    with computing(range(ranks, cores) if others == "busy" else range(0), np.inf):
+                        result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
+                rounds[others].setdefault(ranks, []).append(result)
+                note(f"round {number + 1}: {ranks} ranks, others {others}: {reached(result['history'], optimum)} s")
+            alone.setdefault(ranks, []).append(values_a_second(ranks))
+        numbers = {
+            "machine": found,
+            "options": vars(options),
+            "optimum": optimum,
+            "results": fastest(rounds["busy"] or rounds["idle"]),
+            "rounds": rounds,
+            "values_a_second": alone,
+        }
+        (RESULTS / "scaling.json").write_text(json.dumps(numbers, indent=1))
+    print(table(rounds["idle"], rounds["busy"], alone, optimum))
+    print(f"\n{described(found, when)}")
+    draw(fastest(rounds["busy"] or rounds["idle"]), optimum, RESULTS / "scaling.png")
 
 
 if __name__ == "__main__":

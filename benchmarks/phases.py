@@ -29,9 +29,9 @@ from benchmarks.scaling import memory_of_a_rank
 from parablock import KernelSVC
 from parablock.devices import DEVICES
 from parablock.engines import MPIEngine
+from parablock.engines.crew import RankCrew
 from parablock.engines.local import LocalCrew
 from parablock.engines.mpi import MPITalk
-from parablock.engines.ranks import RankCrew
 from parablock.kernels import make_kernel
 from parablock.problem import Problem
 

@@ -11,7 +11,8 @@ import pytest
 from mpi4py import MPI
 
 from parablock import KernelSVC
-from parablock.engines import MPIEngine, dealing, ranks
+from parablock.engines import MPIEngine, dealing
+from parablock.engines.crew import RankCrew
 from parablock.engines.mpi import MPITalk
 
 COMM, MPI_WIN = MPI.COMM_WORLD, MPI.Win
@@ -66,7 +67,7 @@ def fits():
     dealing._LEAST_SHARE, dealing._LEAST_PIECE = 50, 16
     options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
     rows, models, solved, slow = [], [], [], [None]
-    draw, settle, steps = dealing.Draws.__iter__, ranks.RankCrew._settle, ranks.RankCrew._steps
+    draw, settle, steps = dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps
 
     def slowly(self):
         for piece in draw(self):
@@ -88,7 +89,7 @@ def fits():
         engine = MPIEngine(data="replicated")
         return KernelSVC(engine=engine, **options, **more).fit(X, y)
 
-    dealing.Draws.__iter__, ranks.RankCrew._settle, ranks.RankCrew._steps = slowly, noted, noting_bridges
+    dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps = slowly, noted, noting_bridges
     for slow[0] in range(SIZE):
         model = fit()
         models.append(hashlib.sha256(model.dual_coef_.tobytes() + model.support_.tobytes()).hexdigest())

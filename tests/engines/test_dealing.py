@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parablock.engines.crew import RankCrew
 from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, shares, with_drawn
-from parablock.engines.ranks import RankCrew
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from parablock.engines.sharing import even_parts
 
-# Of an even share: what a rank has for its own where columns are kept, because a piece's are short, and written slowly;
+# Of an even share: what a rank has for its own where columns are kept, because a piece's are short, and take longer;
 # what it has where nothing is kept; and the most that it can come to have, because who computes fast may read slowly.
 KEPT_SHARE, SEEN_SHARE, LARGEST_SHARE = 0.8, 0.6, 1.15
 _LEAST_SHARE, _LEAST_PIECE = 512, 128  # rows below which the trouble of dealing costs more than waiting

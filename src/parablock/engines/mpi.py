@@ -27,7 +27,7 @@ class MPIEngine(RankEngine):
     data : {"auto", "replicated", "sharded"}
         Whether every rank passes all rows to `fit`, or rows of its own. "auto" compares what they pass.
     exchange : {"auto", "gather", "reduce"}
-        How everyone gets to know `K d`; see `parablock.engines.ranks`.
+        How everyone gets to know `K d`; see `parablock.engines.crew`.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class TreePartitioner(Partitioner):
 
 def _shared_cuts(samples: ReadableRows, nodes: Sequence[tuple[Node, int]], spread: Spread) -> list[Cut]:
     """The cuts of a few large nodes, each with its seed: every machine looks at stretches of them. It tells the others
-    four bytes for each row, where of a node that it cuts alone it tells them one."""
+    a number for each row, where of a node that it cuts alone it tells them a byte."""
     stretches = [np.array_split(rows, max(1, round(len(rows) / STRETCH))) for (rows, _), _ in nodes]
 
     @cache
@@ -125,7 +125,7 @@ def _shared_cuts(samples: ReadableRows, nodes: Sequence[tuple[Node, int]], sprea
 
     def along(item: tuple[int, np.ndarray]) -> np.ndarray:
         number, rows = item
-        return samples.project(rows, direction(number)).astype(np.float32, copy=False)
+        return samples.project(rows, direction(number))
 
     found = iter(spread(along, [(number, rows) for number, parts in enumerate(stretches) for rows in parts]))
     places = [np.concatenate(list(islice(found, len(parts)))) for parts in stretches]

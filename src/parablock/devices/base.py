@@ -242,6 +242,10 @@ class Device(ABC):
     def gram(self, kernel: Kernel, rows: Samples, columns: Samples) -> np.ndarray:
         """A small matrix of kernel values."""
 
+    def largest_given(self, dtype: Any) -> int:
+        """The largest block whose kernel matrix `solve_blocks` takes from elsewhere."""
+        return 0
+
     @abstractmethod
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         """``coef @ K(columns, rows)``, shape (n_outputs, rows), without storing K."""
@@ -300,11 +304,12 @@ class Device(ABC):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool = False,
+        matrix: np.ndarray | None = None,
     ) -> list[BlockStep]:
         """Solve the subproblem of every block at the point (coef, decision).
 
         With `keep` the same blocks will come again, and their kernel columns are kept between calls as far
-        as memory allows.
+        as memory allows. Of a single block the kernel matrix may be given, if it is not larger than `largest_given`.
         """
 
 

@@ -49,6 +49,8 @@ class RankCrew(Crew):
         Rows that are nobody's yet: the first product deals them out.
     deals : bool
         Whether work goes to whoever has time for it.
+    largest_given : int
+        Up to this size the matrix of a bridge is computed by all ranks of a machine.
     most : int
         Rows whose products each rank has room for, where they are dealt out; otherwise 0.
     """
@@ -64,9 +66,11 @@ class RankCrew(Crew):
         targets: list[np.ndarray] | None = None,
         pieces: Sequence[np.ndarray] = (),
         deals: bool = False,
+        largest_given: int = 0,
         most: int = 0,
     ) -> None:
-        self.device, self.kernel, self.talk, self.exchange, self.deals = device, kernel, talk, exchange, deals
+        self.device, self.kernel, self.talk, self.exchange = device, kernel, talk, exchange
+        self.deals, self.largest_given = deals, largest_given
         self.is_first, self.size = talk.rank == 0, talk.size
         self.all_rows = rows
         self.numbers = np.arange(len(rows)) if numbers is None else numbers
@@ -127,9 +131,13 @@ class RankCrew(Crew):
         if isinstance(rows, ShardedRows):
             return self.talk.each(lambda: RankCrew(*parts, rows.ordered(order), self.exchange))
         # The threads of a rank divide its work in pieces that are larger than those to be dealt out.
-        deals = all(self.talk.share(self.device.keeps_columns and self.device.n_threads == 1))
+        alone = self.device.keeps_columns and self.device.n_threads == 1
+        deals, largest = zip(*self.talk.share((alone, self.device.largest_given(rows.dtype))), strict=True)
+        given = min(largest) if all(deals) else 0
         # By number: a rank copies only the rows that it works on.
-        return self.talk.each(lambda: RankCrew(*parts, rows, self.exchange, order, deals=deals))
+        return self.talk.each(
+            lambda: RankCrew(*parts, rows, self.exchange, order, deals=all(deals), largest_given=given)
+        )
 
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> RankCrew:
         assert isinstance(before, RankCrew)
@@ -145,7 +153,7 @@ class RankCrew(Crew):
         made: list[RankCrew] = []
 
         def make() -> list[int]:
-            crew = RankCrew(*parts, numbers, targets, pieces, self.deals, most)
+            crew = RankCrew(*parts, numbers, targets, pieces, self.deals, self.largest_given, most)
             made.append(crew)
             there = room, most or int(len(crew.samples) * room / max(1, len(rows)))
             for shorter, longer in pairwise(chain((old, crew.samples), crew._growing(draws))):
@@ -195,9 +203,12 @@ class RankCrew(Crew):
         dealt = self.deals and not keep and len(blocks) > self.size
         order = range(len(blocks)) if rule.order is None else rule.order
         groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
+        matrix = None if keep or len(blocks) > 1 else self._matrix(blocks[0])
 
         def work() -> list[tuple[int, BlockStep]]:
-            steps = [step for numbers in groups for step in self._steps(problem, point, blocks, numbers, rule, keep)]
+            steps = list(
+                chain.from_iterable(self._steps(problem, point, blocks, some, rule, keep, matrix) for some in groups)
+            )
             if len(blocks) == 1 and self.size > 1 and not self.pieces:
                 # A bridge: get ready for the product, most of its rows will move. Also the rank that has solved it:
                 # where all keep the same columns, it makes no difference to the last digit which of them has a row.
@@ -212,10 +223,35 @@ class RankCrew(Crew):
         rank = assigned(blocks, self._homes(blocks), self.talk.size)
         if isinstance(self.all_rows, ShardedRows):
             self._bring(self._travelling(blocks, rank))
-        else:  # who was fast enough to draw most rows is the one to wait for
-            rank = np.argsort([-len(rows) for rows in self.targets], kind="stable")[rank]
+        else:
+            rank = self._fastest()[rank]
         mine = np.flatnonzero(rank == self.talk.rank).tolist()
         return [mine] if mine else []
+
+    def _fastest(self) -> np.ndarray:
+        """The ranks, first who was fast enough to draw most rows: if all wait for one, it should be that."""
+        return np.argsort([-len(rows) for rows in self.targets], kind="stable")
+
+    def _matrix(self, block: np.ndarray) -> np.ndarray | None:
+        """The kernel matrix of a bridge on the machine of the rank that solves it, computed by all ranks there: the
+        fewer ranks wait for it, the sooner it is solved. None where the solver has to compute it alone."""
+        size = len(block)
+        if self.size == 1 or size > self.largest_given:
+            return None
+        matrix = self.talk.common((size, size), self.samples.dtype)
+        here = self.talk.beside(self._fastest()[0])
+        if self.talk.rank not in here:
+            here = []
+
+        def work() -> None:
+            if matrix is None or not here:
+                return
+            everyone, parts = self.rows.take(block), even_parts(size, len(here))
+            first, last = parts[here.index(self.talk.rank) :][:2]
+            matrix[first:last] = self.device.gram(self.kernel, everyone.take(slice(first, last)), everyone)
+
+        self.talk.each(work)
+        return matrix
 
     def _steps(
         self,
@@ -225,6 +261,7 @@ class RankCrew(Crew):
         numbers: Sequence[int],
         rule: BlockRule,
         keep: bool,
+        matrix: np.ndarray | None,
     ) -> list[tuple[int, BlockStep]]:
         """The numbered blocks, solved here."""
         mine = [blocks[number] for number in numbers]
@@ -234,7 +271,8 @@ class RankCrew(Crew):
         coef, decision = point
         here = np.ascontiguousarray(coef[:, rows]), np.ascontiguousarray(decision[:, rows])
         samples = self.rows.take(rows)
-        steps = self.device.solve_blocks(self.kernel, samples, problem.take(rows), here, own, rule.take(numbers), keep)
+        own_rule = rule.take(numbers)
+        steps = self.device.solve_blocks(self.kernel, samples, problem.take(rows), here, own, own_rule, keep, matrix)
         ready = [_for_sending(replace(step, rows=rows[step.rows]), rule.wishes) for step in steps]
         return list(zip(numbers, ready, strict=True))
 

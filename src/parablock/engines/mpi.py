@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from parablock.engines.common import CommonMemory
 from parablock.engines.dealing import Dealer
 from parablock.engines.ranks import RankEngine
 from parablock.engines.talk import Talk
@@ -109,6 +110,13 @@ class MPITalk(Talk):
     def deal(self, count: int) -> Iterator[int]:
         dealer = Dealer.of(self.comm)
         return super().deal(count) if dealer is None else dealer.deal(count)
+
+    def common(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+        return CommonMemory.of(self.comm).array(shape, dtype)
+
+    def beside(self, rank: int) -> list[int]:
+        heads = CommonMemory.of(self.comm).heads
+        return [other for other, head in enumerate(heads) if head == heads[rank]]
 
     def interrupted(self) -> bool:
         wants, MPITalk.user_wants_to_stop = MPITalk.user_wants_to_stop, False

@@ -85,6 +85,15 @@ class Talk(ABC):
         quick way to find out. All must call this, and meet in another operation before they call it again."""
         return iter(range(self.rank, count, self.size))
 
+    def common(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
+        """An array in memory that the ranks of this machine have in common, and that is overwritten by the next one;
+        None where there is none. All must call this."""
+        return None
+
+    def beside(self, rank: int) -> list[int]:
+        """The ranks of that one's machine, itself among them, where they have memory in common."""
+        return [rank]
+
     def interrupted(self) -> bool:
         """Whether this rank knows that the user wants to stop, other than by an exception of Python's."""
         return False

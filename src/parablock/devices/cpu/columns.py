@@ -13,13 +13,13 @@ from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
 _BATCH = 64  # columns computed at once when one is missing: a matrix product instead of a vector's
-_AT_ONCE = 4096  # blocks up to this size get their whole kernel matrix at once: most of it will be needed
+AT_ONCE = 4096  # blocks up to this size get their whole kernel matrix at once: most of it will be needed
 _STRIPE = 256  # columns that one thread computes where several share a block
 _COPY, _COPY_LINE = 1.5, 5.5  # nanoseconds to copy a value, and those for each cache line of memory that it takes
 
 
 class Columns:
-    """Storage for kernel columns of a block of samples.
+    """Storage for kernel columns of a block of samples, or a given matrix of them that someone has computed already.
 
     Attributes
     ----------
@@ -31,25 +31,33 @@ class Columns:
     """
 
     def __init__(
-        self, samples: CpuSamples, rows: np.ndarray, kernel: Kernel, capacity: int, store: ColumnStore | None
+        self,
+        samples: CpuSamples,
+        rows: np.ndarray,
+        kernel: Kernel,
+        capacity: int,
+        store: ColumnStore | None,
+        matrix: np.ndarray | None = None,
     ) -> None:
         size = len(rows)
-        capacity = min(size, max(capacity, 4 * _BATCH))
+        capacity = min(size, max(capacity, 4 * _BATCH)) if matrix is None else size
         self.samples, self.kernel = samples.take(rows), kernel
         self._rows, self._store = rows, store
-        self.storage = np.empty((capacity, size), dtype=samples.dtype)
+        self.storage = np.empty((capacity, size), dtype=samples.dtype) if matrix is None else matrix
         self.slot = np.full(size, -1, dtype=np.int64)
         self.owner = np.full(capacity, -1, dtype=np.int64)
         self.stamp = np.full(capacity, -1, dtype=np.int64)
         self.clock = np.zeros(1, dtype=np.int64)
-        self._evaluations = 0
+        self._given, self._evaluations = matrix is not None, 0
         if store is not None and samples.nanoseconds < self._copying_nanoseconds():
             self._store = None
 
     def fill(self, run: Run) -> None:
         """Where the block is small enough for its whole matrix: compute that at once."""
         size = len(self.slot)
-        if len(self.storage) == size <= _AT_ONCE:
+        if self._given:
+            self.slot[:] = self.owner[:] = np.arange(size)
+        elif len(self.storage) == size <= AT_ONCE:
             work = self._half_stripe if self._store is None else self._stripe
             self._evaluations += sum(run(work, range(0, size, _STRIPE)))
 

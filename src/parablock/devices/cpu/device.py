@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from math import isqrt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples, in_turn
 from parablock.devices.cpu.blocks import solve_block
-from parablock.devices.cpu.columns import Columns
+from parablock.devices.cpu.columns import AT_ONCE, Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
@@ -74,6 +75,9 @@ class CpuDevice(Device):
             out[start:stop, first:last] = tile
         self.kernel_evaluations += out.size
         return out
+
+    def largest_given(self, dtype: Any) -> int:
+        return min(AT_ONCE, isqrt(self.memory_limit // (2 * np.dtype(dtype).itemsize)))
 
     def kernel_dot(self, kernel: Kernel, rows: Samples, columns: Samples, coef: np.ndarray) -> np.ndarray:
         assert isinstance(rows, CpuSamples) and isinstance(columns, CpuSamples)
@@ -181,6 +185,7 @@ class CpuDevice(Device):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool = False,
+        matrix: np.ndarray | None = None,
     ) -> list[BlockStep]:
         assert isinstance(samples, CpuSamples)
         bytes_a_row = [len(rows) * samples.dtype.itemsize for rows in blocks]
@@ -197,7 +202,8 @@ class CpuDevice(Device):
         def columns_of(number: int) -> Columns:
             columns = self._kept.get(number) if keep else None
             if columns is None:
-                columns = Columns(samples, blocks[number], kernel, share // max(1, bytes_a_row[number]), store)
+                capacity = share // max(1, bytes_a_row[number])
+                columns = Columns(samples, blocks[number], kernel, capacity, store, matrix)
                 columns.fill(self.map if few else _one_by_one)
                 if keep:
                     self._kept[number] = columns

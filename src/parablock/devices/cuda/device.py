@@ -130,8 +130,9 @@ class CudaDevice(Device):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool = False,
+        matrix: np.ndarray | None = None,
     ) -> list[BlockStep]:
-        assert isinstance(samples, CudaSamples)
+        assert isinstance(samples, CudaSamples) and matrix is None
         if rule.choice != "greedy":
             raise ValueError(
                 f"block_solver={rule.choice!r} is not available on a GPU, which has 'greedy': use device='cpu'."

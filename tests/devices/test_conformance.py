@@ -341,6 +341,19 @@ def test_blocks_of_one_row(device):
 # ------------------------------------------------------------------------------------------------------ memory
 
 
+def test_a_block_whose_matrix_is_given_needs_no_kernel_values(make_device):
+    device, case = make_device(), Case(n_blocks=1)
+    rows = case.blocks[0]
+    point, samples = (case.coef, case.decision), device.samples(case.X, KERNEL)
+    matrix = case.K[np.ix_(rows, rows)].copy()
+    if device.largest_given(samples.dtype) < len(rows):
+        pytest.skip(f"device {device.name!r} takes no matrices")
+    (given,) = device.solve_blocks(KERNEL, samples, case.problem, point, [rows], EXACT, matrix=matrix)
+    assert device.kernel_evaluations == 0
+    (own,) = case.solve(device, EXACT, blocks=[rows])
+    np.testing.assert_allclose(given.step, own.step, atol=1e-8)
+
+
 @choices
 @pairs_or_not
 def test_little_memory_gives_the_same_solution(make_device, choice, pairs):

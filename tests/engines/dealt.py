@@ -1,4 +1,5 @@
-"""Deals numbers, or the rows of fits, out to the ranks that run this, and prints who got what (first rank)."""
+"""Deals numbers, or the rows of fits, out to the ranks that run this, and prints who got what (first rank); or shares
+memory among them."""
 
 import hashlib
 import json
@@ -11,7 +12,8 @@ import pytest
 from mpi4py import MPI
 
 from parablock import KernelSVC
-from parablock.engines import MPIEngine, dealing
+from parablock.devices import CpuDevice
+from parablock.engines import MPIEngine, common, dealing
 from parablock.engines.crew import RankCrew
 from parablock.engines.mpi import MPITalk
 
@@ -66,8 +68,8 @@ def fits():
     y = np.sin(3 * X).sum(axis=1) > 0
     dealing._LEAST_SHARE, dealing._LEAST_PIECE = 50, 16
     options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
-    rows, models, solved, slow = [], [], [], [None]
-    draw, settle, steps = dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps
+    rows, models, solved, slow, alone = [], [], [], [None], []
+    draw, settle, steps, prefetch = dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps, CpuDevice.prefetch
 
     def slowly(self):
         for piece in draw(self):
@@ -80,34 +82,85 @@ def fits():
             rows[-1].append([len(own) for own in self.targets])
 
     def noting_bridges(self, problem, point, blocks, *others):
-        solved[-1] += len(blocks) == 1
-        return steps(self, problem, point, blocks, *others)
+        bridge = len(blocks) == 1
+        before = self.device.kernel_evaluations
+        found = steps(self, problem, point, blocks, *others)
+        if bridge:
+            solved[-1] += 1
+            alone[-1] += self.device.kernel_evaluations - before
+            noting_columns.due = True
+        return found
+
+    def noting_columns(self, *arguments):
+        before = self.kernel_evaluations
+        prefetch(self, *arguments)
+        if noting_columns.due:  # by the one who has solved the bridge
+            alone[-1] += self.kernel_evaluations - before
+        noting_columns.due = False
+
+    noting_columns.due = False
 
     def fit(**more):
         rows.append([])
         solved.append(0)
+        alone.append(0)
         engine = MPIEngine(data="replicated")
         return KernelSVC(engine=engine, **options, **more).fit(X, y)
 
     dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps = slowly, noted, noting_bridges
+    CpuDevice.prefetch = noting_columns
     for slow[0] in range(SIZE):
         model = fit()
         models.append(hashlib.sha256(model.dual_coef_.tobytes() + model.support_.tobytes()).hexdigest())
         assert min(record.watched for record in model.history_) < 4000, "nobody rests: nothing is dealt out"
     fit(memory_limit="4MB")
-    alone = KernelSVC(**options).fit(X, y)
+    MPITalk.common = lambda self, shape, dtype: None
+    without = fit()
+    local = KernelSVC(**options).fit(X, y)
     return {
         "rows by slow rank": [first for first, _ in rows[:SIZE]],
         "and with those that woke": [later for _, later in rows[:SIZE]],
         "bridges by slow rank": np.transpose(COMM.allgather(solved[:SIZE])).tolist(),
         "models": models,
         "objective": model.dual_objective_,
-        "of one process": alone.dual_objective_,
+        "without memory in common": without.dual_objective_,
+        "of one process": local.dual_objective_,
         "times dealt without room": len(rows[SIZE]),
+        "values that a solver computes alone": COMM.allreduce(sum(alone[:SIZE])),
+        "and without memory in common": COMM.allreduce(alone[SIZE + 1]),
     }
 
 
+def memory():
+    talk = MPITalk(COMM)
+    found = {}
+    for size in (1000, 500, 100_000):  # it grows
+        values = talk.common((size, SIZE), np.float32)
+        if values is None:
+            return {"none": True}
+        values[:, RANK] = size + RANK + np.arange(size)
+        COMM.Barrier()
+        np.testing.assert_array_equal(values, size + np.arange(SIZE) + np.arange(size)[:, None])
+        COMM.Barrier()
+        found[size] = "seen by all"
+    part = COMM.Split(RANK % 2)
+    own = MPITalk(part).common((10,), np.int64)
+    own[:] = RANK % 2  # each part has its own
+    COMM.Barrier()
+    assert own.tolist() == [RANK % 2] * 10
+    found["beside"] = talk.beside(SIZE - 1)
+    # Where one of the ranks cannot reach the memory, or finds a file that is not what was made, nobody uses it.
+    reached = common._found
+    others = {"one cannot": lambda *told: None, "of someone else": lambda p, f, token, size: reached(p, f, b"?", size)}
+    for name, instead in others.items():
+        if RANK == SIZE - 1:
+            common._found = instead
+        lonely = MPITalk(COMM.Dup())
+        found[name] = [lonely.common((10,), np.float32) is None for _ in range(2)]
+    return found
+
+
 if __name__ == "__main__":
-    found = {"numbers": numbers, "fits": fits}[sys.argv[1]]()
+    found = {"numbers": numbers, "fits": fits, "memory": memory}[sys.argv[1]]()
     if RANK == 0:
         print(json.dumps(found))

@@ -1,5 +1,7 @@
 """Work that goes to whoever has time for it: every piece to one rank, and nothing in the results depends on which."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,7 +72,7 @@ def test_rows_that_wake_find_room_beside_those_that_were_dealt_out_before(share,
     drawn = played(map(len, own), pieces, LARGEST_SHARE * count / ranks, machine, rng)
     for crew in crews:
         crew.size, crew.numbers, crew.all_rows = ranks, np.arange(count), None
-        crew.targets, crew.pieces = list(own), pieces
+        crew.targets, crew.pieces, crew.ends = list(own), pieces, [[len(rows)] for rows in own]
         crew.most = int((growth * count + (LARGEST_SHARE - 1) * count) / ranks)
         crew._settle(drawn)
     everyone = np.arange(int((1 + woken) * count))
@@ -118,4 +120,17 @@ def test_which_rank_is_slow_decides_who_works_but_not_what_comes_out(ranks):
         assert sum(bridges) > bridges[slow] == 0
     assert len(set(found["models"])) == 1
     assert found["objective"] == pytest.approx(found["of one process"], rel=1e-5)
+    assert found["objective"] == pytest.approx(found["without memory in common"], rel=1e-5)
+    if hasattr(os, "memfd_create"):
+        assert found["and without memory in common"] > found["values that a solver computes alone"] == 0
     assert found["times dealt without room"] == 0
+
+
+@needs_mpi
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files in memory")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_of_one_machine_see_what_the_others_write(ranks):
+    found = results(ranks, f"{HERE}/dealt.py", "memory")
+    assert [found[size] for size in ("1000", "500", "100000")] == ["seen by all"] * 3
+    assert found["beside"] == list(range(ranks))
+    assert found["one cannot"] == found["of someone else"] == [True, True]

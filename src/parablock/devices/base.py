@@ -279,8 +279,29 @@ class Device(ABC):
         )
 
     @abstractmethod
-    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
-        """Columns that `column_dot` will probably be asked for soon: a device that keeps columns may get them now."""
+    def prefetch(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, values: np.ndarray | None = None
+    ) -> None:
+        """Columns that `column_dot` will probably be asked for soon: a device that keeps columns may get them now. The
+        values of all that are missing may be given, from `column_values`."""
+
+    def missing(self, samples: Samples, rows: np.ndarray) -> np.ndarray:
+        """The rows of whose columns `prefetch` would get the values for these samples."""
+        return rows[:0]
+
+    def column_values(
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        ends: Sequence[int],
+        columns: Samples,
+        turns: Iterator[bool],
+        out: np.ndarray,
+    ) -> None:
+        """Compute for someone else values of columns that he is going to keep, to the last digit as he would: `ends`
+        tells how many of the samples he had after each time that some came. Those of the others are left out, by turns.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def extend(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import chain, cycle, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -78,6 +78,7 @@ class RankCrew(Crew):
         self.targets = _divided(rows, self.numbers, talk.size) if targets is None else targets
         self.samples = self.rows.take(self.targets[talk.rank])
         self.pieces, self.most = pieces, most
+        self.ends = [[len(rows)] for rows in self.targets]  # of every rank: its rows, each time that it got some
         self._everyone: Samples | None = None
 
     def _bring(self, rows: np.ndarray) -> None:
@@ -154,6 +155,8 @@ class RankCrew(Crew):
 
         def make() -> list[int]:
             crew = RankCrew(*parts, numbers, targets, pieces, self.deals, self.largest_given, most)
+            if before is not self:
+                crew.ends = [before_it + now for before_it, now in zip(before.ends, crew.ends, strict=True)]
             made.append(crew)
             there = room, most or int(len(crew.samples) * room / max(1, len(rows)))
             for shorter, longer in pairwise(chain((old, crew.samples), crew._growing(draws))):
@@ -203,16 +206,17 @@ class RankCrew(Crew):
         dealt = self.deals and not keep and len(blocks) > self.size
         order = range(len(blocks)) if rule.order is None else rule.order
         groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
-        matrix = None if keep or len(blocks) > 1 else self._matrix(blocks[0])
+        bridge = len(blocks) == 1 and self.size > 1 and not keep
+        matrix, columns = self._head_start(blocks[0]) if bridge else (None, None)
 
         def work() -> list[tuple[int, BlockStep]]:
             steps = list(
                 chain.from_iterable(self._steps(problem, point, blocks, some, rule, keep, matrix) for some in groups)
             )
-            if len(blocks) == 1 and self.size > 1 and not self.pieces:
-                # A bridge: get ready for the product, most of its rows will move. Also the rank that has solved it:
-                # where all keep the same columns, it makes no difference to the last digit which of them has a row.
-                self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0])
+            if bridge and not self.pieces:
+                # Get ready for the product: most rows of a bridge will move. Also the rank that has solved it: where
+                # all keep the same columns, it makes no difference to the last digit which of them has a row.
+                self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0], columns)
             return steps
 
         found = dict(chain.from_iterable(self.talk.together(work)))
@@ -232,26 +236,38 @@ class RankCrew(Crew):
         """The ranks, first who was fast enough to draw most rows: if all wait for one, it should be that."""
         return np.argsort([-len(rows) for rows in self.targets], kind="stable")
 
-    def _matrix(self, block: np.ndarray) -> np.ndarray | None:
-        """The kernel matrix of a bridge on the machine of the rank that solves it, computed by all ranks there: the
-        fewer ranks wait for it, the sooner it is solved. None where the solver has to compute it alone."""
-        size = len(block)
-        if self.size == 1 or size > self.largest_given:
-            return None
-        matrix = self.talk.common((size, size), self.samples.dtype)
-        here = self.talk.beside(self._fastest()[0])
-        if self.talk.rank not in here:
-            here = []
+    def _head_start(self, bridge: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """What the ranks of one machine compute for that one of them which solves a bridge, because all wait for it:
+        the bridge's kernel matrix, and the columns with which the solver gets ready for the product. None of what the
+        solver has to compute alone."""
+        solver, size = self._fastest()[0], len(bridge)
+        if size > self.largest_given:
+            return None, None
+        missing, theirs = bridge[:0], self.targets[solver]
+        if self.most and not self.pieces:  # everyone keeps the same columns
+            missing = self.agree(self.device.missing(self.samples, bridge))
+        if len(missing) * len(theirs) > self.largest_given**2:
+            missing = bridge[:0]
+        memory = self.talk.common((size * size + len(missing) * len(theirs),), self.samples.dtype)
+        here = self.talk.beside(solver)
+        if memory is None or self.talk.rank not in here:
+            self.talk.each(lambda: None)
+            return None, None
+        matrix = memory[: size * size].reshape(size, size)
+        columns = memory[size * size :].reshape(len(missing), len(theirs))
+        place = here.index(self.talk.rank)
 
         def work() -> None:
-            if matrix is None or not here:
-                return
-            everyone, parts = self.rows.take(block), even_parts(size, len(here))
-            first, last = parts[here.index(self.talk.rank) :][:2]
+            everyone, (first, last) = self.rows.take(bridge), even_parts(size, len(here))[place : place + 2]
             matrix[first:last] = self.device.gram(self.kernel, everyone.take(slice(first, last)), everyone)
+            if len(missing):
+                turns = (turn == place for turn in cycle(range(len(here))))
+                samples, ends = self.rows.take(theirs), self.ends[solver]
+                self.device.column_values(self.kernel, samples, ends, self.rows.take(missing), turns, columns)
 
         self.talk.each(work)
-        return matrix
+        mine = self.talk.rank == solver and np.array_equal(self.device.missing(self.samples, bridge), missing)
+        return matrix, columns if mine and len(missing) else None
 
     def _steps(
         self,
@@ -328,6 +344,8 @@ class RankCrew(Crew):
         if self.pieces:
             everyones = zip(self.targets, drawn, strict=True)
             self.targets = [with_drawn(own, self.pieces, numbers) for own, numbers in everyones]
+            for ends, numbers in zip(self.ends, drawn, strict=True):
+                ends += np.cumsum([ends[-1], *(len(self.pieces[number]) for number in numbers)]).tolist()[1:]
             self.pieces = []
 
     def _reduced(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:

@@ -30,6 +30,10 @@ def held(store):
 
 
 def assert_consistent(store):
+    assert_consistent_with(store, K)
+
+
+def assert_consistent_with(store, K):
     there = held(store)
     assert len(np.unique(store.slot[there])) == len(there)
     np.testing.assert_array_equal(store.owner[store.slot[there]], there)
@@ -42,6 +46,15 @@ def test_a_block_that_fits_is_computed_at_once():
     np.testing.assert_allclose(store.storage[store.slot], K[:300, :300], atol=1e-12)
     assert store.count() == 256 * 300 + 44 * 44  # the other half is mirrored
     assert store.count() == 0  # told once
+
+
+def test_a_matrix_that_is_given_is_taken_as_it_is():
+    matrix = K[:300, :300].copy()
+    store = filled(Columns(make_samples(X, RBF(0.5)), np.arange(300), RBF(0.5), 10, None, matrix))
+    assert store.storage is matrix
+    assert len(held(store)) == 300
+    assert_consistent_with(store, matrix)
+    assert store.count() == 0
 
 
 def test_a_block_that_does_not_fit_starts_empty_and_within_its_capacity():

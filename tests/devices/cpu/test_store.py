@@ -1,5 +1,7 @@
 """Kept kernel columns: the same products, and no value computed twice."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from parablock.devices import CpuDevice
 from parablock.devices.cpu.columns import Columns
 from parablock.devices.cpu.samples import narrow, used_features
 from parablock.kernels import RBF, Called, Laplacian, Precomputed
+from tests.oracle import rbf
 
 N = 700
 
@@ -153,3 +156,34 @@ def test_features_that_are_zero_in_all_columns_are_left_out(X, kernel):
         assert device.kernel_dot(kernel, others, columns, np.ones((1, N))) == pytest.approx(K.sum(axis=1)[None])
         few = device.samples(X, kernel)
         assert used_features(few) is None  # nothing to leave out
+
+
+def test_columns_that_others_compute_are_to_the_last_digit_ones_own():
+    """Also where samples came one after the other; and whoever is given the values computes none."""
+    X = np.random.default_rng(0).normal(size=(3000, 20)).astype(np.float32)
+    kernel, rows, coef = RBF(0.05), np.arange(100, 2500, 3), np.ones((1, 800))
+    ends = [1300, 1700, 2900]
+    found = []
+    for helped in (False, True):
+        device = CpuDevice(1, 1 << 30)
+        with device.session():
+            everyone = device.samples(X, kernel)
+            first, second, third = (everyone.take(np.arange(end)) for end in ends)
+            device.extend(kernel, everyone, first, everyone, rows[:0], (3000, 3000))
+            device.column_dot(kernel, first, everyone, np.arange(50), np.ones((1, 50)), [second])
+            device.extend(kernel, second, third, everyone, np.arange(50), (3000, 3000))
+            values = None
+            if helped:
+                missing = device.missing(third, np.arange(0, 2500, 2))
+                np.testing.assert_array_equal(missing, np.arange(50, 2500, 2))
+                values = np.full((len(rows), ends[-1]), np.nan, dtype=np.float32)
+                for helper in range(3):
+                    turns = (turn == helper for turn in cycle(range(3)))
+                    device.column_values(kernel, third, ends, everyone.take(rows), turns, values)
+            before = device.kernel_evaluations
+            device.prefetch(kernel, third, everyone, rows, values)
+            assert device.kernel_evaluations - before == (0 if helped else len(rows) * ends[-1])
+            assert len(device.missing(third, rows)) == 0
+            found.append(device.column_dot(kernel, third, everyone, rows, coef))
+    np.testing.assert_array_equal(*found)
+    assert found[0][0] == pytest.approx(rbf(X[:2900], X[rows], 0.05).sum(axis=1), rel=1e-5)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from math import isqrt
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from parablock.devices.cpu.columns import AT_ONCE, Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
+from parablock.devices.cpu.streaming import stream
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
@@ -146,12 +148,17 @@ class CpuDevice(Device):
 
         return np.concatenate([dot(start, longer) for start, longer in in_turn(samples, more)], axis=1)
 
-    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
+    def prefetch(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, values: np.ndarray | None = None
+    ) -> None:
         assert isinstance(samples, CpuSamples)
         if isinstance(samples, GivenSamples):
             return
         store = self._store_of(kernel, samples, sources)
         _, fresh, _ = store.plan(rows)
+        if values is not None:
+            stream(values[: len(fresh)], store.columns, store.used - len(fresh), 0)
+            return
         columns, place = store.narrowed(sources.take(rows[fresh])), store.used - len(fresh)
 
         def chunk(pieces: Chunk) -> None:
@@ -160,6 +167,29 @@ class CpuDevice(Device):
 
         self._for_chunks(store, chunk)
         self.kernel_evaluations += len(samples) * len(fresh)
+
+    def missing(self, samples: Samples, rows: np.ndarray) -> np.ndarray:
+        if isinstance(samples, GivenSamples):
+            return rows[:0]
+        store = self._store
+        return rows if store is None or store.samples is not samples else rows[~store.holds(rows)]
+
+    def column_values(
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        ends: Sequence[int],
+        columns: Samples,
+        turns: Iterator[bool],
+        out: np.ndarray,
+    ) -> None:
+        assert isinstance(samples, CpuSamples) and isinstance(columns, CpuSamples)
+        features = used_features(samples)
+        samples, columns = narrow(samples, features), narrow(columns, features)
+        for begin, end in pairwise((0, *ends)):
+            for start, stop, first, last, tile in tiles(kernel, columns, samples.take(slice(begin, end)), turns):
+                out[start:stop, begin + first : begin + last] = tile
+                self.kernel_evaluations += tile.size
 
     def extend(
         self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]

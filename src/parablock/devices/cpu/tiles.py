@@ -26,8 +26,11 @@ def row_tiles(start: int, stop: int, height: int = TILE_ROWS) -> Iterator[tuple[
         yield first, min(first + height, stop)
 
 
-def tiles(kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> Iterator[tuple[int, int, int, int, np.ndarray]]:
-    """Every tile of the kernel matrix of rows with columns: (start, stop, first, last, values).
+def tiles(
+    kernel: Kernel, rows: CpuSamples, columns: CpuSamples, turns: Iterator[bool] | None = None
+) -> Iterator[tuple[int, int, int, int, np.ndarray]]:
+    """Every tile of the kernel matrix of rows with columns: (start, stop, first, last, values); where others share the
+    work, those for which it is one's turn.
 
     The values are overwritten by the next tile.
     """
@@ -35,7 +38,8 @@ def tiles(kernel: Kernel, rows: CpuSamples, columns: CpuSamples) -> Iterator[tup
     for first, last, panel in panels(columns):
         # Of few columns many rows: a call takes longer than so few values.
         for start, stop in row_tiles(0, len(rows), TILE_ROWS * max(1, columns.panel_width // (last - first))):
-            yield start, stop, first, last, maker.tile(start, stop, first, last, panel)
+            if turns is None or next(turns):
+                yield start, stop, first, last, maker.tile(start, stop, first, last, panel)
 
 
 class TileMaker:

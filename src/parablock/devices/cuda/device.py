@@ -111,7 +111,9 @@ class CudaDevice(Device):
     ) -> np.ndarray:
         return self.forgetful_dot(kernel, samples, sources.take(rows), coef, more)
 
-    def prefetch(self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray) -> None:
+    def prefetch(
+        self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, values: np.ndarray | None = None
+    ) -> None:
         """Nothing is kept."""
 
     def extend(

@@ -4,9 +4,12 @@
     python -m benchmarks.scaling --ranks 1 2 --rows 20000 --others idle
 
 Needs an MPI (pip install 'parablock[mpi]') and, to mean anything, a core for each rank. The optimum is the best
-objective of a run to a small tolerance on the largest number of ranks. Every run fits once to get ready and once more
-(--fits). What else a host does makes its cores a third slower or faster for minutes, so there are three rounds of all
-numbers of ranks (--rounds): efficiencies are of one round, and the table has the medians of all.
+objective of a run to a small tolerance on the largest number of ranks.
+
+What else a host does makes its cores a third slower or faster for minutes, and one core slower than another. So there
+are three rounds of all numbers of ranks (--rounds), every run fits once to get ready and twice more (--fits), and each
+of these fits is on other cores: one rank is not measured on the best core, nor on the worst. Speeds of all fits are
+averaged, and an efficiency is the speed of so many ranks divided by as many times the speed of one.
 
 A core is faster while others idle: it has the power, the caches and the memory of the chip for itself, and in a virtual
 machine perhaps the other half of a core. So there are two efficiencies. With idle others they say what more ranks on
@@ -26,7 +29,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,8 +52,9 @@ ENVIRONMENT = {
 }
 
 
-def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int) -> None:
-    """What every rank runs; the first one prints the history of the fastest fit."""
+def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int, places: list[list[int]]) -> None:
+    """What every rank runs, in every fit on its core of that fit's places; the first one prints the history of the
+    fastest fit, and the objectives of all."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -68,7 +72,9 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int) -> 
     # host only then, at seconds a gigabyte.
     KernelSVC(tol=tol, **options).fit(X, y)
     models = []
-    for _ in range(fits):
+    for number in range(fits):
+        if places:
+            stay_on(places[number][rank])
         comm.Barrier()
         models.append(KernelSVC(tol=tol, **options).fit(X, y))
     if rank == 0:
@@ -80,13 +86,22 @@ def fit_on_ranks(rows: int, data: str, exchange: str, tol: float, fits: int) -> 
         ]
         accuracy = float(model.score(X_test[:10_000], y_test[:10_000]))
         found = {"ranks": size, "history": history, "accuracy": accuracy, "sv": len(model.support_), "fits": seconds}
+        found["objectives"] = [[(r.seconds, r.objective) for r in each.history_] for each in models]
         print(json.dumps(found))
+
+
+def stay_on(core: int) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+
+
+def available_cores() -> list[int]:
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def compute_alone(core: int, seconds: float) -> None:
     """Kernel values on one core, from when it is told to begin: what keeps a core busy that no rank is on."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+    stay_on(core)
     kernel, device = make_kernel("rbf", 32.0), CpuDevice(1, 2**28)
     with device.session():
         samples = device.samples(np.random.default_rng(core).random((2000, 54), dtype=np.float32), kernel)
@@ -101,7 +116,7 @@ def compute_alone(core: int, seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def computing(cores: range, seconds: float) -> Iterator[list[subprocess.Popen[str]]]:
+def computing(cores: Sequence[int], seconds: float) -> Iterator[list[subprocess.Popen[str]]]:
     """Processes that compute on these cores, all from now on."""
     processes = [
         subprocess.Popen(
@@ -132,9 +147,9 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def values_a_second(cores: int) -> float:
-    """Kernel values that a core computes in a second while so many do the same."""
-    with computing(range(cores), 1.0) as processes:
+def values_a_second(cores: Sequence[int]) -> float:
+    """Kernel values that each of these cores computes in a second while all do the same."""
+    with computing(cores, 1.0) as processes:
         return float(np.mean([float(said(process)) for process in processes]))
 
 
@@ -143,12 +158,14 @@ def memory_of_a_rank(ranks: int) -> int:
     return int(48 * 2**30 / ranks)
 
 
-def run(ranks: int, rows: int, data: str, exchange: str, tol: float, fits: int = 1) -> dict[str, Any]:
-    """Fits in processes of their own."""
+def run(
+    ranks: int, rows: int, data: str, exchange: str, tol: float, fits: int = 1, places: Sequence[Sequence[int]] = ()
+) -> dict[str, Any]:
+    """Fits in processes of their own; of each fit the core of every rank, if it matters."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
     arguments = ["--worker", "--rows", str(rows), "--data", data, "--exchange", exchange, "--tol", str(tol)]
-    arguments += ["--fits", str(fits)]
+    arguments += ["--fits", str(fits), "--places", json.dumps(places)]
     done = subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.scaling", *arguments],
         env={**os.environ, **ENVIRONMENT},
@@ -159,12 +176,17 @@ def run(ranks: int, rows: int, data: str, exchange: str, tol: float, fits: int =
     return json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])  # some MPIs add colours
 
 
-def reached(history: list[Any], optimum: float) -> float:
+def reached(objectives: Sequence[tuple[float, float]], optimum: float) -> float:
     """Seconds to the wanted relative error; nan where it was never reached."""
-    for seconds, objective, *_ in history:
+    for seconds, objective in objectives:
         if (objective - optimum) / abs(optimum) <= ERROR:
             return float(seconds)
     return float("nan")
+
+
+def seconds_of(result: dict[str, Any], optimum: float) -> list[float]:
+    """Of every fit, to the wanted relative error."""
+    return [reached(objectives, optimum) for objectives in result["objectives"]]
 
 
 def draw(results: list[dict[str, Any]], optimum: float, path: Path) -> None:
@@ -181,13 +203,20 @@ Rounds = dict[int, list[dict[str, Any]]]  # what was found with so many ranks, r
 
 
 def cells(ranks: int, rounds: Rounds, optimum: float) -> tuple[str, str]:
-    """Seconds and parallel efficiency, as far as they are known: of all rounds the median."""
+    """Seconds and parallel efficiency, as far as they are known, by the mean speed of all fits of all rounds."""
     if ranks not in rounds:
         return "-", "-"
-    one, many = (
-        np.array([reached(each["history"], optimum) for each in rounds.get(count, [])]) for count in (1, ranks)
-    )
-    return f"{np.median(many):.2f}", f"{np.median(one / (ranks * many)):.0%}" if len(one) else "-"
+    speed = {
+        count: np.mean([1.0 / seconds for each in rounds[count] for seconds in seconds_of(each, optimum)])
+        for count in {1, ranks} & rounds.keys()
+    }
+    return f"{1.0 / speed[ranks]:.2f}", f"{speed[ranks] / (ranks * speed[1]):.0%}" if 1 in speed else "-"
+
+
+def rotated(cores: list[int], begin: float) -> list[int]:
+    """The cores from somewhere in the middle on."""
+    first = int(begin * len(cores))
+    return cores[first:] + cores[:first]
 
 
 def fastest(rounds: Rounds) -> list[dict[str, Any]]:
@@ -201,7 +230,7 @@ def table(idle: Rounds, busy: Rounds, alone: dict[int, list[float]], optimum: fl
         ranks = result["ranks"]
         iterations = [record for record in result["history"] if record[6] != "check"]
         waiting = sum(record[3] for record in result["history"])
-        speed = f"{np.median(np.divide(alone[ranks], alone[1])):.0%}" if 1 in alone else "-"
+        speed = f"{np.mean(alone[ranks]) / np.mean(alone[1]):.0%}" if 1 in alone else "-"
         lines.append(
             (str(ranks), *cells(ranks, idle, optimum), speed)
             + cells(ranks, busy, optimum)
@@ -224,10 +253,11 @@ def main() -> None:
     parser.add_argument("--exchange", choices=["auto", "gather", "reduce"], default="auto")
     parser.add_argument("--tol", type=float, default=0.05, help="of the measured runs, which pass 1e-3 on their way")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--fits", type=int, default=1, help="in each round, of which the fastest counts")
+    parser.add_argument("--fits", type=int, default=2, help="in each round, with every number of ranks")
     parser.add_argument("--optimum", type=float, help="the optimal objective (negative), if it is known")
     parser.add_argument("--others", choices=["both", "idle", "busy"], default="both", help="cores that have no rank")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--places", type=json.loads, default=[], help=argparse.SUPPRESS)
     parser.add_argument("--alone", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -235,9 +265,9 @@ def main() -> None:
         compute_alone(options.alone, options.seconds)
         return
     if options.worker:
-        fit_on_ranks(options.rows, options.data, options.exchange, options.tol, options.fits)
+        fit_on_ranks(options.rows, options.data, options.exchange, options.tol, options.fits, options.places)
         return
-    when, found, cores = datetime.now(UTC), machine(), os.cpu_count() or 1
+    when, found, cores = datetime.now(UTC), machine(), available_cores()
     optimum = options.optimum
     if optimum is None:
         note("finding the optimum")
@@ -248,17 +278,24 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for number in range(options.rounds):
         for ranks in options.ranks:
+            # Idle cores are many: every fit has others. Busy ones stay where they are.
+            begins = [(number + fit / options.fits) / options.rounds for fit in range(options.fits)]
+            places = [rotated(cores, begin) for begin in begins]
             for others in ("idle", "busy"):
                 if options.others not in ("both", others):
                     continue
-                if others == "busy" and ranks >= cores and rounds["idle"]:
+                if others == "busy" and ranks >= len(cores) and rounds["idle"]:
                     result = rounds["idle"][ranks][-1]  # there are none
                 else:
-                    with computing(range(ranks, cores) if others == "busy" else range(0), np.inf):
-                        result = run(ranks, options.rows, options.data, options.exchange, options.tol, options.fits)
+                    taken = [place[:ranks] for place in (places if others == "idle" else places[:1] * options.fits)]
+                    with computing(places[0][ranks:] if others == "busy" else [], np.inf):
+                        result = run(
+                            ranks, options.rows, options.data, options.exchange, options.tol, options.fits,
+                            taken if ranks <= len(cores) else [],
+                        )  # fmt: skip
                 rounds[others].setdefault(ranks, []).append(result)
-                note(f"round {number + 1}: {ranks} ranks, others {others}: {reached(result['history'], optimum)} s")
-            alone.setdefault(ranks, []).append(values_a_second(ranks))
+                note(f"round {number + 1}: {ranks} ranks, others {others}: {seconds_of(result, optimum)} s")
+            alone.setdefault(ranks, []).extend(values_a_second(place[:ranks]) for place in places)
         numbers = {
             "machine": found,
             "options": vars(options),

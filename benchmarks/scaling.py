@@ -295,7 +295,7 @@ def main() -> None:
                         )  # fmt: skip
                 rounds[others].setdefault(ranks, []).append(result)
                 note(f"round {number + 1}: {ranks} ranks, others {others}: {seconds_of(result, optimum)} s")
-            alone.setdefault(ranks, []).extend(values_a_second(place[:ranks]) for place in places)
+            alone.setdefault(ranks, []).append(values_a_second(places[0][:ranks]))
         numbers = {
             "machine": found,
             "options": vars(options),

@@ -103,12 +103,17 @@ def some_rows(X: Any, rows: np.ndarray) -> Any:
 
 def column_means(X: Any) -> np.ndarray:
     """The mean of every feature of dense data."""
-    if isinstance(X, TensorRows):
-        return X.means()
+    return X.means() if isinstance(X, TensorRows) else column_totals(X, 0, X.shape[0]) / X.shape[0]
+
+
+def column_totals(X: Any, first: int, last: int) -> np.ndarray:
+    """The sum of every feature of dense data over the rows from first to before last."""
     total = np.zeros(X.shape[1])
     for start, stop in stretches(X):
-        total += column_sums(np.ascontiguousarray(X[start:stop]))
-    return total / X.shape[0]
+        start, stop = max(start, first), min(stop, last)
+        if start < stop:
+            total += column_sums(np.ascontiguousarray(X[start:stop]))
+    return total
 
 
 def reading_order(places: np.ndarray) -> np.ndarray | None:

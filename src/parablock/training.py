@@ -25,7 +25,7 @@ from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.fingerprint import fingerprint_of
 from parablock.kernels import Kernel
 from parablock.losses import Loss
-from parablock.mapped import column_means, is_mapped, is_sparse
+from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read
 from parablock.partition import Partition, Partitioner, make_partitioner
@@ -242,9 +242,9 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
     progress = Progress(settings.verbose, engine.stream())
     partitioner = make_partitioner(settings.partition, X.shape[0])
     device = engine.checked(settings.make_device)
-    centre = _mean(X) if kernel.shift_invariant else None
-    if centre is not None:
-        own = X.own if isinstance(X, Shard) else X
+    own, centre = X.own if isinstance(X, Shard) else X, None
+    if kernel.shift_invariant and not is_sparse(own):  # to subtract it from sparse rows would make them dense
+        centre = engine.means(X)
         if engine.everywhere(engine.checked(lambda: device.wants_whole_numbers(own))):
             centre = np.rint(centre)
     with engine.listening(), device.session():
@@ -382,10 +382,3 @@ def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str
     if resume == "auto" and not there:
         return None
     return read(checkpoint.path, fingerprint) if resume else None
-
-
-def _mean(X: Any) -> np.ndarray | None:
-    """Of every feature; None where subtracting it would make sparse data dense."""
-    if isinstance(X, Shard):
-        return None if is_sparse(X.own) else X.mean()
-    return None if is_sparse(X) else column_means(X)

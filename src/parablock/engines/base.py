@@ -19,6 +19,7 @@ import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device
 from parablock.kernels import Kernel
+from parablock.mapped import column_means
 from parablock.monitor.checkpoint import Shelf
 from parablock.partition import Partition, Partitioner
 from parablock.problem import Problem
@@ -112,6 +113,10 @@ class Engine(ABC):
     def everywhere(self, value: bool) -> bool:
         """Whether it is so on every machine."""
         return value
+
+    def means(self, X: Any) -> np.ndarray:
+        """Of every feature of what `gather` gave, which is dense."""
+        return column_means(X)
 
     def gather(self, X: Any, *columns: np.ndarray) -> tuple[Any, ...]:
         """The data of all machines: X perhaps a `Shard`, the others (one value or row a row of X) in full."""

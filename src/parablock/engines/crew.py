@@ -134,7 +134,7 @@ class RankCrew(Crew):
         # The threads of a rank divide its work in pieces that are larger than those to be dealt out.
         alone = self.device.keeps_columns and self.device.n_threads == 1
         deals, largest = zip(*self.talk.share((alone, self.device.largest_given(rows.dtype))), strict=True)
-        given = min(largest) if all(deals) else 0
+        given = min(largest) if all(deals) and self.talk.has_common else 0
         # By number: a rank copies only the rows that it works on.
         return self.talk.each(
             lambda: RankCrew(*parts, rows, self.exchange, order, deals=all(deals), largest_given=given)

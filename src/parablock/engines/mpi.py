@@ -87,6 +87,7 @@ class MPIEngine(RankEngine):
 class MPITalk(Talk):
     """Collective operations of one communicator."""
 
+    has_common = True
     user_wants_to_stop: ClassVar[bool] = False  # a matter of the process, whatever its communicators
 
     def __init__(self, comm: Any) -> None:

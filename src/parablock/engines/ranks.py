@@ -20,11 +20,12 @@ from joblib import cpu_count
 from parablock.devices.base import Device
 from parablock.engines.base import Engine
 from parablock.engines.crew import RankCrew
-from parablock.engines.sharing import Shard, ShardedRows
+from parablock.engines.sharing import Shard, ShardedRows, even_parts
 from parablock.engines.talk import Talk
 from parablock.fingerprint import digest_of
 from parablock.kernels import Kernel
-from parablock.mapped import is_mapped
+from parablock.mapped import column_means, column_totals, is_mapped
+from parablock.tensors import TensorRows
 
 T = TypeVar("T")
 DATA, EXCHANGES = ("auto", "replicated", "sharded"), ("auto", "gather", "reduce")
@@ -75,6 +76,17 @@ class RankEngine(Engine):
 
     def checked(self, check: Callable[[], T]) -> T:
         return self.talk().each(check)
+
+    def means(self, X: Any) -> np.ndarray:
+        talk = self.talk()
+        if isinstance(X, Shard):
+            totals = talk.together(lambda: column_means(X.own) * X.own.shape[0])
+        elif isinstance(X, TensorRows):
+            return super().means(X)
+        else:  # all of them have it; each reads a part
+            first, last = even_parts(X.shape[0], talk.size)[talk.rank :][:2]
+            totals = talk.together(lambda: column_totals(X, first, last))
+        return np.sum(totals, axis=0) / X.shape[0]
 
     def gather(self, X: Any, *columns: np.ndarray) -> tuple[Any, ...]:
         talk = self.talk()

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
-from parablock.mapped import column_means, some_rows, stretches
+from parablock.mapped import some_rows, stretches
 from parablock.tensors import TensorRows
 
 
@@ -30,11 +30,6 @@ class Shard:
         self.own, self.starts, self.talk = own, starts, talk
         self.shape = (int(starts[-1]), own.shape[1])
         self.dtype = own.dtype
-
-    def mean(self) -> np.ndarray:
-        """Of every feature."""
-        totals = self.talk.share(column_means(self.own) * self.own.shape[0])
-        return np.sum(totals, axis=0) / self.shape[0]
 
     def moments(self, share: np.ndarray) -> tuple[float, float]:
         """Weighted sums of all values and of their squares."""

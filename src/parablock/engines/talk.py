@@ -30,7 +30,11 @@ class Talk(ABC):
         By this rank so far: what it contributed, however it is routed.
     seconds_waiting : float
         That this rank has spent in collective operations so far.
+    has_common : bool
+        Whether ranks of one machine may have memory in common.
     """
+
+    has_common: bool = False
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size

@@ -120,7 +120,8 @@ def test_which_rank_is_slow_decides_who_works_but_not_what_comes_out(ranks):
         assert sum(bridges) > bridges[slow] == 0
     assert len(set(found["models"])) == 1
     assert found["objective"] == pytest.approx(found["of one process"], rel=1e-5)
-    assert found["objective"] == pytest.approx(found["without memory in common"], rel=1e-5)
+    for name in ("of two machines", "without memory in common"):
+        assert found["objective"] == pytest.approx(found[name], rel=1e-5)
     if hasattr(os, "memfd_create"):
         assert found["and without memory in common"] > found["values that a solver computes alone"] == 0
     assert found["times dealt without room"] == 0

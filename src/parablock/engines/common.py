@@ -10,23 +10,37 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 _TOKEN = 64  # bytes at its beginning that tell it from another process's files
+_keys: dict[Callable[[Any], Any], int] = {}
+
+
+def kept_with(comm: Any, make: Callable[[Any], T]) -> T:
+    """What `make` makes of an MPI communicator when it is first asked for, by all ranks together. It stays as long
+    as the communicator: to free it would be one more thing to do together."""
+    if make not in _keys:
+        _keys[make] = type(comm).Create_keyval()
+    known = comm.Get_attr(_keys[make])
+    if known is None:
+        known = (make(comm),)
+        comm.Set_attr(_keys[make], known)
+    return known[0]
 
 
 class CommonMemory:
-    """The memory of this rank's machine, for an MPI communicator. All of its ranks must ask for it together.
+    """The memory of this rank's machine, for an MPI communicator. All of its ranks must make it, and ask for arrays,
+    together.
 
     Attributes
     ----------
     heads : list of int
         The first rank of every rank's machine.
     """
-
-    _key: ClassVar[int | None] = None
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
@@ -35,17 +49,6 @@ class CommonMemory:
         self.heads = comm.allgather(self._neighbours.bcast(comm.Get_rank()))
         self._memory: mmap.mmap | None = None
         self._possible = True
-
-    @classmethod
-    def of(cls, comm: Any) -> CommonMemory:
-        """The one of a communicator, for which it stays: to free it would be one more thing to do together."""
-        if cls._key is None:
-            cls._key = type(comm).Create_keyval()
-        known = comm.Get_attr(cls._key)
-        if known is None:
-            known = cls(comm)
-            comm.Set_attr(cls._key, known)
-        return known
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
         """An array of this memory, always from its beginning on; None where there is none to have in common."""

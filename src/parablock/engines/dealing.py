@@ -8,7 +8,7 @@ memory that they share. Which rank draws a piece changes nothing in the results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -91,8 +91,6 @@ class Dealer:
     from it any more, nor does anyone yet.
     """
 
-    _key: ClassVar[int | None] = None
-
     def __init__(self, comm: Any, neighbours: Any, window: Any) -> None:
         from mpi4py import MPI
 
@@ -107,24 +105,17 @@ class Dealer:
 
     @classmethod
     def of(cls, comm: Any) -> Dealer | None:
-        """The dealer of a communicator, which all of its ranks must ask for together; None where some of them have no
+        """The dealer of a communicator, which all of its ranks must make together; None where some of them have no
         memory to share."""
         from mpi4py import MPI
 
-        if cls._key is None:
-            cls._key = type(comm).Create_keyval()
-        known = comm.Get_attr(cls._key)
-        if known is None:
-            # What is made here stays as long as the process: to free it would be one more thing to do together.
-            neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
-            try:
-                window = MPI.Win.Allocate_shared(16 if neighbours.Get_rank() == 0 else 0, 8, comm=neighbours)
-            except MPI.Exception:
-                window = None
-            everywhere = comm.allreduce(window is not None, op=MPI.LAND)
-            known = (cls(comm, neighbours, window) if everywhere else None,)
-            comm.Set_attr(cls._key, known)
-        return known[0]
+        neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        try:
+            window = MPI.Win.Allocate_shared(16 if neighbours.Get_rank() == 0 else 0, 8, comm=neighbours)
+        except MPI.Exception:
+            window = None
+        everywhere = comm.allreduce(window is not None, op=MPI.LAND)
+        return cls(comm, neighbours, window) if everywhere else None
 
     def deal(self, count: int) -> Iterator[int]:
         """Numbers below the count, each on one rank. All ranks must call this, and meet before they call it again."""

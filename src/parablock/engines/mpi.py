@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from parablock.engines.common import CommonMemory
+from parablock.engines.common import CommonMemory, kept_with
 from parablock.engines.dealing import Dealer
 from parablock.engines.ranks import RankEngine
 from parablock.engines.talk import Talk
@@ -109,14 +109,14 @@ class MPITalk(Talk):
         return own
 
     def deal(self, count: int) -> Iterator[int]:
-        dealer = Dealer.of(self.comm)
+        dealer = kept_with(self.comm, Dealer.of)
         return super().deal(count) if dealer is None else dealer.deal(count)
 
     def common(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
-        return CommonMemory.of(self.comm).array(shape, dtype)
+        return kept_with(self.comm, CommonMemory).array(shape, dtype)
 
     def beside(self, rank: int) -> list[int]:
-        heads = CommonMemory.of(self.comm).heads
+        heads = kept_with(self.comm, CommonMemory).heads
         return [other for other, head in enumerate(heads) if head == heads[rank]]
 
     def interrupted(self) -> bool:

@@ -176,9 +176,10 @@ def run(
     return json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])  # some MPIs add colours
 
 
-def reached(objectives: Sequence[tuple[float, float]], optimum: float) -> float:
-    """Seconds to the wanted relative error; nan where it was never reached."""
-    for seconds, objective in objectives:
+def reached(history: Sequence[Sequence[Any]], optimum: float) -> float:
+    """Seconds to the wanted relative error, of records that begin with seconds and objective; nan where it was never
+    reached."""
+    for seconds, objective, *_ in history:
         if (objective - optimum) / abs(optimum) <= ERROR:
             return float(seconds)
     return float("nan")

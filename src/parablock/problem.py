@@ -21,6 +21,7 @@ from parablock import vectors
 from parablock.losses import Loss
 
 # Sums may be taken in any order. Nan and infinity keep their meaning: bounds and refusals rest on them.
+_CHUNK = 1024  # rows of which what lies between two steps stays in the cache
 _LOOP: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
@@ -289,16 +290,20 @@ def _wishes(
     slopes: Any, parameter: float, target: np.ndarray, weight: np.ndarray, coef: np.ndarray, decision: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
     """How much each variable wants to grow and to shrink, the wishes of the free ones, and the largest wishes."""
-    left, right, free = _slopes(slopes, parameter, target, weight, coef)
-    upward, downward = right, left  # in their place
+    n = len(coef)
+    upward, downward, free, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(_CHUNK)
     count, highest, lowest = 0, -np.inf, -np.inf
-    for i in range(len(coef)):
-        up, down = -(decision[i] + right[i]), decision[i] + left[i]
-        upward[i], downward[i] = up, down
-        highest, lowest = max(highest, up), max(lowest, down)
-        # Without a branch, which could not be predicted; what is not free is overwritten.
-        free[count] = up
-        count += up == -down
+    for start in range(0, n, _CHUNK):
+        some = slice(start, min(start + _CHUNK, n))
+        now, left, right = decision[some], downward[some], upward[some]  # the wishes take the place of the slopes
+        slopes(coef[some], target[some], weight[some], parameter, left, right, bend[: len(now)])
+        for i in range(len(now)):
+            up, down = -(now[i] + right[i]), now[i] + left[i]
+            right[i], left[i] = up, down
+            highest, lowest = max(highest, up), max(lowest, down)
+            # Without a branch, which could not be predicted; what is not free is overwritten.
+            free[count] = up
+            count += up == -down
     return upward, downward, free[:count], highest, lowest
 
 
@@ -316,15 +321,23 @@ def _certificate(
     downward: np.ndarray,
 ) -> tuple[float, float]:
     """The duality gap and the objective; the wishes become those at the bias."""
-    prediction, own, paid = decision + bias, np.empty(len(coef)), np.empty(len(coef))
-    dual(coef, target, weight, parameter, own)
-    primal(prediction, target, weight, parameter, paid)
-    # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
-    # rounding cannot make it negative.
+    n = len(coef)
+    prediction, own, paid = np.empty(_CHUNK), np.empty(_CHUNK), np.empty(_CHUNK)
     gap, objective = 0.0, 0.0
-    for i in range(len(coef)):
-        objective += own[i] + 0.5 * coef[i] * decision[i]
-        gap += max(0.0, paid[i] + own[i] + coef[i] * prediction[i])
-        upward[i] -= bias
-        downward[i] += bias
+    for start in range(0, n, _CHUNK):
+        some = slice(start, min(start + _CHUNK, n))
+        here, now, up, down = coef[some], decision[some], upward[some], downward[some]
+        size = len(here)
+        for i in range(size):
+            prediction[i] = now[i] + bias
+        dual(here, target[some], weight[some], parameter, own[:size])
+        primal(prediction[:size], target[some], weight[some], parameter, paid[:size])
+        # Fenchel: primal(z) + g(c) + c z >= 0 for every sample, so the gap is a sum of non-negative terms and
+        # rounding cannot make it negative.
+        for i in range(size):
+            objective += own[i] + 0.5 * here[i] * now[i]
+            gap += max(0.0, paid[i] + own[i] + here[i] * prediction[i])
+        for i in range(size):
+            up[i] -= bias
+            down[i] += bias
     return gap, objective

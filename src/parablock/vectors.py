@@ -27,11 +27,6 @@ def place(like: Any, values: Any) -> Any:
 
 
 @singledispatch
-def copy(values: Any) -> Any:
-    return values.copy()
-
-
-@singledispatch
 def zeros_like(values: Any) -> Any:
     return np.zeros_like(values)
 
@@ -95,7 +90,8 @@ def _concatenate(first: Any, parts: Sequence[Any], axis: int) -> Any:
 
 
 def stack(parts: Sequence[Any]) -> Any:
-    return _stack(parts[0], parts)
+    """As the rows of a matrix; a single one as it is, without a copy."""
+    return parts[0][None] if len(parts) == 1 else _stack(parts[0], parts)
 
 
 @singledispatch

@@ -143,6 +143,15 @@ class TestPredictions:
         assert model.predict(X[:1]).shape == (1,)
         np.testing.assert_array_equal(model.predict(X[:7].tolist()), model.predict(X)[:7])
 
+    def test_of_the_same_rows_again_and_again(self, client):
+        """What the last prediction leaves to be forgotten must not be what this one needs."""
+        X, y = moons()
+        model = KernelSVC(**SETTINGS, engine=DaskEngine(client)).fit(X, y)
+        expected = model.predict(X)
+        for _ in range(40):
+            assert model.predict(X[:1]) == expected[:1]
+            np.testing.assert_array_equal(model.predict(X), expected)
+
     def test_of_an_array_are_computed_by_the_workers(self, client):
         X, y = numbers()
         model = KernelRidge(C=2, engine=DaskEngine(client), random_state=0).fit(X, y)

@@ -137,11 +137,12 @@ class DaskEngine(Engine):
         if is_collection(X):
             return _lazily(model, method, X)
         X = X if hasattr(X, "shape") else np.asarray(X)
-        parts = client.scatter(cut(X, even_parts(X.shape[0], max(1, min(X.shape[0], len(workers_of(client)))))))
-        sent = client.scatter(model, broadcast=True)
-        return np.concatenate(
-            client.gather(client.map(predict_part, [sent] * len(parts), [method] * len(parts), parts))
-        )
+        pieces = cut(X, even_parts(X.shape[0], max(1, min(X.shape[0], len(workers_of(client))))))
+        # Under names of their own: by its content the same thing would have the name that it had in the last
+        # prediction, which the workers may be about to forget, and Dask then loses it or waits for ever.
+        parts, sent = client.scatter(pieces, hash=False), client.scatter(model, broadcast=True, hash=False)
+        found = client.map(predict_part, [sent] * len(parts), [method] * len(parts), parts, pure=False)
+        return np.concatenate(client.gather(found))
 
 
 class _Attempt:

@@ -46,7 +46,7 @@ class Rows:
             if is_collection(values):
                 futures = _futures(client, values, len(workers_of(client)))
                 wait(futures)
-                lengths = np.array(client.gather(client.map(_length, futures)), dtype=np.int64)
+                lengths = np.array(client.gather(client.map(_length, futures, pure=False)), dtype=np.int64)
                 self._agree(lengths, name)
                 self._columns[name] = "there", futures
         if self.lengths is None:

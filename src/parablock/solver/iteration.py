@@ -95,27 +95,29 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
     product = part.crew.product(rows, moves)
 
     moved = vectors.flatnonzero(moves.any(axis=1)).tolist()
-    lines = {output: _vectors(state, direction, product, output) for output in moved}
-    choices = part.crew.agree(
-        part.crew.map(lambda output: _choose(problem, output, *lines[output], options, len(steps)), moved)
-    )
-    coef, decision = vectors.copy(state.coef), vectors.copy(state.decision)
 
-    def go(item: tuple[int, Choice]) -> Measure:
+    def choose(output: int) -> Choice:
+        return _choose(problem, output, state, (direction[output], product[output]), options, len(steps))
+
+    choices = part.crew.agree(part.crew.map(choose, moved))
+
+    def go(item: tuple[int, Choice]) -> tuple[np.ndarray, np.ndarray, Measure]:
         output, choice = item
-        point, along, last = lines[output]
+        along = direction[output], product[output]
         if choice.second != 0.0:
-            assert last is not None
-            along = combined(along, last, choice.first, choice.second)
-        coef[output] = problem.moved(output, point[0], along[0], choice.beta)
-        decision[output] += choice.beta * along[1]
-        return problem.measure(output, coef[output], decision[output])
+            assert state.last_step is not None
+            along = combined(along, _of(output, state.last_step), choice.first, choice.second)
+        coef = problem.moved(output, state.coef[output], along[0], choice.beta)
+        decision = choice.beta * along[1]
+        decision += state.decision[output]
+        return coef, decision, problem.measure(output, coef, decision)
 
-    measures = list(state.measures)
-    for output, measure in zip(moved, part.crew.map(go, list(zip(moved, choices, strict=True))), strict=True):
-        measures[output] = measure
-    last_step = coef - state.coef, decision - state.decision
-    after = State(coef, decision, state.iteration + 1, measures, last_step)
+    points = list(zip(state.coef, state.decision, state.measures, strict=True))
+    for output, point in zip(moved, part.crew.map(go, list(zip(moved, choices, strict=True))), strict=True):
+        points[output] = point
+    coef, decision, measures = zip(*points, strict=True)
+    before = state.coef, state.decision
+    after = State(vectors.stack(coef), vectors.stack(decision), state.iteration + 1, measures, before)
     betas = [choice.step for choice in choices]
     return Advance(after, min(betas), len(rows) if any(betas) else 0)
 
@@ -130,20 +132,18 @@ class Choice(NamedTuple):
     step: float
 
 
-def _vectors(
-    state: State, direction: np.ndarray, product: np.ndarray, output: int
-) -> tuple[Vectors, Vectors, Vectors | None]:
-    """Of one output: the point, the step along the blocks' direction, and the last iteration's."""
-    last = None if state.last_step is None else (state.last_step[0][output], state.last_step[1][output])
-    return (state.coef[output], state.decision[output]), (direction[output], product[output]), last
+def _of(output: int, everyones: Vectors) -> Vectors:
+    coef, decision = everyones
+    return coef[output], decision[output]
 
 
-def _choose(
-    problem: Problem, output: int, point: Vectors, along: Vectors, last: Vectors | None, options: Options, n_blocks: int
-) -> Choice:
+def _choose(problem: Problem, output: int, state: State, along: Vectors, options: Options, n_blocks: int) -> Choice:
+    point = _of(output, (state.coef, state.decision))
     line = Line.along(problem, output, point, along)
     beta = _step_size(line, options, n_blocks)
-    if options.remember and last is not None and line.starts_free():
+    if options.remember and state.before is not None and line.starts_free():
+        assert state.last_step is not None
+        last = _of(output, state.last_step)
         mixture = plane_step(problem, output, point, along, last)
         if mixture is not None:
             mixed = Line.along(problem, output, point, combined(along, last, *mixture))

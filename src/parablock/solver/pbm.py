@@ -343,8 +343,10 @@ class _Run:
         self._lookout.remember(snapshot.memory["lookout"])
         self.idle = snapshot.memory["idle"]
         state = State.at(self.part.problem, here(snapshot.coef), here(snapshot.decision))
-        last = snapshot.last_step
-        return replace(state, last_step=None if last is None else (here(last[0]), here(last[1])))
+        if snapshot.last_step is None:
+            return state
+        last_coef, last_decision = map(here, snapshot.last_step)
+        return replace(state, before=(state.coef - last_coef, state.decision - last_decision))
 
     def _point_of(self, snapshot: Snapshot) -> State:
         """Its coefficients, with a schedule of another kind: the number of blocks has changed from one to several or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,15 +26,20 @@ class State:
         Outer iterations done.
     measures : sequence of Measure
         How good the point is, one an output.
-    last_step : pair of ndarray of shape (n_outputs, n), or None
-        The last iteration's change of both.
+    before : pair of ndarray of shape (n_outputs, n), or None
+        Both before the last iteration.
     """
 
     coef: np.ndarray
     decision: np.ndarray
     iteration: int
     measures: Sequence[Measure]
-    last_step: tuple[np.ndarray, np.ndarray] | None = None
+    before: tuple[np.ndarray, np.ndarray] | None = None
+
+    @cached_property
+    def last_step(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The last iteration's change of coef and decision."""
+        return None if self.before is None else (self.coef - self.before[0], self.decision - self.before[1])
 
     @classmethod
     def at(cls, problem: Problem, coef: np.ndarray, decision: np.ndarray) -> State:
@@ -58,8 +64,8 @@ class State:
             return result
 
         measures = [replace(m, upward=back(m.upward), downward=back(m.downward)) for m in self.measures]
-        last = None if self.last_step is None else (back(self.last_step[0]), back(self.last_step[1]))
-        return State(back(self.coef), back(self.decision), self.iteration, measures, last)
+        before = None if self.before is None else (back(self.before[0]), back(self.before[1]))
+        return State(back(self.coef), back(self.decision), self.iteration, measures, before)
 
     @property
     def objective(self) -> float:

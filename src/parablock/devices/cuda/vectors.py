@@ -22,11 +22,6 @@ def _(like: Tensor, values: Any) -> Tensor:
     return torch.as_tensor(values, device=like.device)
 
 
-@vectors.copy.register
-def _(values: Tensor) -> Tensor:
-    return values.clone()
-
-
 @vectors.zeros_like.register
 def _(values: Tensor) -> Tensor:
     return torch.zeros_like(values)

@@ -71,6 +71,7 @@ def watch(phases: Phases, device: type) -> None:
     phases.time(device, "solve_blocks", "column_dot", "kernel_dot", "prefetch", "extend", "samples")
     for crew in (LocalCrew, RankCrew):
         phases.time(crew, "partition", "ordered", "regroup", "restricted", "solve", "product", "decision", "counts")
+    phases.time(RankCrew, "_head_start")
     phases.time(MPITalk, "share_array", "agree", told_by_place=True)
     phases.time(Problem, "measure", "take")
     if device.name == "cuda":  # type: ignore[attr-defined]

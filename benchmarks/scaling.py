@@ -289,11 +289,9 @@ def main() -> None:
                     result = rounds["idle"][ranks][-1]  # there are none
                 else:
                     taken = [place[:ranks] for place in (places if others == "idle" else places[:1] * options.fits)]
+                    what = options.rows, options.data, options.exchange, options.tol, options.fits
                     with computing(places[0][ranks:] if others == "busy" else [], np.inf):
-                        result = run(
-                            ranks, options.rows, options.data, options.exchange, options.tol, options.fits,
-                            taken if ranks <= len(cores) else [],
-                        )  # fmt: skip
+                        result = run(ranks, *what, taken if ranks <= len(cores) else [])
                 rounds[others].setdefault(ranks, []).append(result)
                 note(f"round {number + 1}: {ranks} ranks, others {others}: {seconds_of(result, optimum)} s")
             alone.setdefault(ranks, []).append(values_a_second(places[0][:ranks]))

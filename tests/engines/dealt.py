@@ -139,8 +139,6 @@ def memory():
     found = {}
     for size in (1000, 500, 100_000):  # it grows
         values = talk.common((size, SIZE), np.float32)
-        if values is None:
-            return {"none": True}
         values[:, RANK] = size + RANK + np.arange(size)
         COMM.Barrier()
         np.testing.assert_array_equal(values, size + np.arange(SIZE) + np.arange(size)[:, None])

@@ -10,26 +10,11 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-T = TypeVar("T")
 _TOKEN = 64  # bytes at its beginning that tell it from another process's files
-_keys: dict[Callable[[Any], Any], int] = {}
-
-
-def kept_with(comm: Any, make: Callable[[Any], T]) -> T:
-    """What `make` makes of an MPI communicator when it is first asked for, by all ranks together. It stays as long
-    as the communicator: to free it would be one more thing to do together."""
-    if make not in _keys:
-        _keys[make] = type(comm).Create_keyval()
-    known = comm.Get_attr(_keys[make])
-    if known is None:
-        known = (make(comm),)
-        comm.Set_attr(_keys[make], known)
-    return known[0]
 
 
 class CommonMemory:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from parablock.engines.common import CommonMemory, kept_with
+from parablock.engines.common import CommonMemory
 from parablock.engines.dealing import Dealer
 from parablock.engines.ranks import RankEngine
 from parablock.engines.talk import Talk
 
 T = TypeVar("T")
+_keys: dict[Callable[[Any], Any], int] = {}
 
 
 class MPIEngine(RankEngine):
@@ -109,14 +110,14 @@ class MPITalk(Talk):
         return own
 
     def deal(self, count: int) -> Iterator[int]:
-        dealer = kept_with(self.comm, Dealer.of)
+        dealer = _kept_with(self.comm, Dealer.of)
         return super().deal(count) if dealer is None else dealer.deal(count)
 
     def common(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
-        return kept_with(self.comm, CommonMemory).array(shape, dtype)
+        return _kept_with(self.comm, CommonMemory).array(shape, dtype)
 
     def beside(self, rank: int) -> list[int]:
-        heads = kept_with(self.comm, CommonMemory).heads
+        heads = _kept_with(self.comm, CommonMemory).heads
         return [other for other, head in enumerate(heads) if head == heads[rank]]
 
     def interrupted(self) -> bool:
@@ -130,3 +131,15 @@ class MPITalk(Talk):
         agreed = self.comm.bcast(value, root=0)
         self._count(0, started)
         return agreed
+
+
+def _kept_with(comm: Any, make: Callable[[Any], T]) -> T:
+    """What `make` makes of an MPI communicator when it is first asked for, by all ranks together. It stays as long
+    as the communicator: to free it would be one more thing to do together."""
+    if make not in _keys:
+        _keys[make] = type(comm).Create_keyval()
+    known = comm.Get_attr(_keys[make])
+    if known is None:
+        known = (make(comm),)
+        comm.Set_attr(_keys[make], known)
+    return known[0]

@@ -27,8 +27,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, njit
-from numba.extending import overload
+from llvmlite import ir
+from numba import njit
+from numba.extending import intrinsic
 
 GREEDY, RANDOM, CYCLIC = 0, 1, 2
 CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}
@@ -291,31 +292,21 @@ def _land(coef: float, lower: float, upper: float, kink: float) -> float:
 
 # ------------------------------------------------------------- passes over the block, written to be vectorised
 #
-# The compiler turns sums and products into vector instructions by itself, but a search for the largest float only as
-# a search for the largest integer of the same order, and neither unless the loop counts from zero. So every pass goes
-# over slices of a chunk's length, remembers the best chunk, and looks the place up in that chunk alone.
+# The compiler turns sums, products and the largest of many into vector instructions, but not the search for where that
+# is. So every pass goes over slices of a chunk's length, remembers the best chunk, and looks the place up in that.
 
 
-def _ordered(value: float) -> int:
-    """An integer that grows with the value."""
-    raise NotImplementedError("exists in compiled code only")
+@intrinsic
+def _larger(context: Any, one: Any, other: Any) -> Any:
+    """The larger of two floats, neither of which is nan. Python's max would be a branch, which no loop gets rid of."""
 
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        item = arguments[0].type
+        kind = ir.FunctionType(item, [item, item])
+        maximum = builder.module.declare_intrinsic("llvm.maxnum", [item], kind)
+        return builder.call(maximum, arguments, fastmath=("nnan", "nsz"))
 
-@overload(_ordered, inline="always")
-def _ordered_bits(value: Any) -> Any:
-    # A float's bits grow with it while it is positive; where it is negative, all but the sign are turned around.
-    if value == float32:
-
-        def bits(value: Any) -> Any:
-            raw = np.float32(value).view(np.int32)
-            return np.int32(raw ^ ((raw >> np.int32(31)) & np.int32(0x7FFFFFFF)))
-    else:
-
-        def bits(value: Any) -> Any:
-            raw = np.float64(value).view(np.int64)
-            return np.int64(raw ^ ((raw >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
-
-    return bits
+    return one(one, one), generate
 
 
 @njit(**_PASS)
@@ -331,26 +322,24 @@ def _partner(block: Block, grows: int, highest: float, lowest: float) -> int:
     gate = precision(0.01 * (highest + lowest))
     least_bend = precision(abs(own) * (1e-6 if column.itemsize == 4 else 1e-12) + 1e-12)
     size = len(column)
-    nothing = _ordered(zero)
-    best, where = nothing, 0
+    best, where = zero, 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
         decision, left = block.decision[start:stop], block.left[start:stop]
         diagonal, curvature = block.diagonal[start:stop], block.curvature[start:stop]
         values = column[start:stop]
-        top = nothing
+        top = zero
         for t in range(len(values)):
             violation, bend = high + decision[t] + left[t], own + diagonal[t] + curvature[t] - values[t] - values[t]
-            top = max(top, _ordered(_promise(violation, bend, gate, least_bend)))
+            top = _larger(top, _promise(violation, bend, gate, least_bend))  # type: ignore[call-arg]
         if top > best:
             best, where = top, start
-    chosen, most = where, zero
+    enough = best * precision(1.0 - 1e-6)  # one at a time, the last digit may be another
     for t in range(where, min(where + _CHUNK, size)):
         bend = own + block.diagonal[t] + block.curvature[t] - column[t] - column[t]
-        promise = _promise(high + block.decision[t] + block.left[t], bend, gate, least_bend)
-        if promise > most:
-            most, chosen = promise, t
-    return chosen
+        if _promise(high + block.decision[t] + block.left[t], bend, gate, least_bend) >= enough:
+            return t
+    return where
 
 
 @njit(**_PASS, inline="always")
@@ -377,30 +366,26 @@ def _add_difference(decision: np.ndarray, grown: np.ndarray, shrunk: np.ndarray,
 def _extremes(decision: np.ndarray, left: np.ndarray, right: np.ndarray) -> Extremes:
     """Who wants most to grow, by how much; who wants most to shrink, by how much."""
     size = len(decision)
-    least = _ordered(decision.dtype.type(-np.inf))
+    least = decision.dtype.type(-np.inf)
     highest, lowest, up, down = least, least, 0, 0
     for start in range(0, size, _CHUNK):
         stop = min(start + _CHUNK, size)
         now, to_left, to_right = decision[start:stop], left[start:stop], right[start:stop]
         top_up, top_down = least, least
         for t in range(len(now)):
-            top_up = max(top_up, _ordered(-(now[t] + to_right[t])))
-            top_down = max(top_down, _ordered(now[t] + to_left[t]))
+            top_up = _larger(top_up, -(now[t] + to_right[t]))  # type: ignore[call-arg]
+            top_down = _larger(top_down, now[t] + to_left[t])
         if top_up > highest:
             highest, up = top_up, start
         if top_down > lowest:
             lowest, down = top_down, start
-    return _locate(decision, left, right, up, down)
-
-
-@njit(**_PASS)
-def _locate(decision: np.ndarray, left: np.ndarray, right: np.ndarray, up_chunk: int, down_chunk: int) -> Extremes:
-    up, highest = up_chunk, -np.inf
-    for t in range(up_chunk, min(up_chunk + _CHUNK, len(decision))):
-        if -(decision[t] + right[t]) > highest:
-            up, highest = t, -(decision[t] + right[t])
-    down, lowest = down_chunk, -np.inf
-    for t in range(down_chunk, min(down_chunk + _CHUNK, len(decision))):
-        if decision[t] + left[t] > lowest:
-            down, lowest = t, decision[t] + left[t]
-    return up, highest, down, lowest
+    # One sum of two numbers has the same last digit wherever it is computed.
+    for t in range(up, min(up + _CHUNK, size)):
+        if -(decision[t] + right[t]) == highest:
+            up = t
+            break
+    for t in range(down, min(down + _CHUNK, size)):
+        if decision[t] + left[t] == lowest:
+            down = t
+            break
+    return up, np.float64(highest), down, np.float64(lowest)

@@ -87,8 +87,12 @@ def test_machines_that_share_the_work_find_the_same_blocks(device, method, X, n_
     assert one_draws_next == other_draws_next
 
 
-def test_machines_tell_each_other_four_bytes_a_row_for_the_first_levels_of_a_tree_then_one(device):
+@pytest.mark.parametrize(("whole", "shared", "alone"), [(0, 3, 2), (6000, 2, 1)])
+def test_machines_tell_each_other_four_bytes_a_row_for_the_first_levels_of_a_tree_then_one(
+    device, monkeypatch, whole, shared, alone
+):
     n, n_blocks, said = 20_000, 32, []
+    monkeypatch.setattr("parablock.partition.tree.WHOLE", whole)
 
     def spread(work, items):
         said.append(len(pickle.dumps([work(item) for item in items])))
@@ -99,9 +103,9 @@ def test_machines_tell_each_other_four_bytes_a_row_for_the_first_levels_of_a_tre
     blocks, _ = tree.shared_blocks(device, HALF, device.samples(X, HALF), n_blocks, rng, spread)
     assert_disjoint_and_complete(blocks, n)
     assert all(np.all(np.diff(block) > 0) for block in blocks)
-    assert len(said) == 5  # levels
-    assert max(said[:3]) < 4 * n + 2000
-    assert max(said[3:]) < n + 4000
+    assert len(said) == shared + alone  # levels; or one message with all that are left
+    assert max(said[:shared]) < 4 * n + 2000
+    assert max(said[shared:]) < n + 4000
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -112,6 +116,7 @@ def test_a_node_that_machines_share_is_cut_as_by_one(device, monkeypatch, sparse
     samples = device.samples(sp.csr_matrix(X) if sparse else X, HALF)
     rows = np.flatnonzero(X[:, 0] > -1)
     tree, made = make_partitioner("tree", len(X)), []
+    monkeypatch.setattr("parablock.partition.tree.WHOLE", 0)
     for few, stretch in ((0, 100), (8, 100), (8, 10_000)):
         monkeypatch.setattr("parablock.partition.tree.FEW_NODES", few)
         monkeypatch.setattr("parablock.partition.tree.STRETCH", stretch)
@@ -120,6 +125,26 @@ def test_a_node_that_machines_share_is_cut_as_by_one(device, monkeypatch, sparse
     for other in made[1:]:
         for one, two in zip(made[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("n_blocks", [2, 7, 300])
+def test_small_nodes_are_cut_whole_into_blocks_that_are_as_even_and_as_good(device, monkeypatch, sparse, n_blocks):
+    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+    X[np.abs(X) < 0.5] = 0
+    samples = device.samples(sp.csr_matrix(X) if sparse else X, HALF)
+    rows = np.flatnonzero(X[:, 0] > -1)
+    tree, spreads = make_partitioner("tree", len(X)), []
+    for whole in (0, 2000):
+        monkeypatch.setattr("parablock.partition.tree.WHOLE", whole)
+        blocks = tree.shared_regroup(device, HALF, samples, rows, n_blocks, np.random.default_rng(1), alone)
+        assert len(blocks) == n_blocks
+        assert np.array_equal(np.sort(np.concatenate(blocks)), rows)
+        assert all(np.all(np.diff(block) > 0) for block in blocks)
+        sizes = [len(block) for block in blocks]
+        assert max(sizes) - min(sizes) <= 1
+        spreads.append(sum(X[block].var(axis=0).sum() * len(block) for block in blocks))
+    assert spreads[1] == pytest.approx(spreads[0], rel=0.05)
 
 
 @pytest.mark.parametrize("method", ["tree", "random"])

@@ -18,8 +18,9 @@ from parablock.partition.base import Centres, Partitioner, Spread
 SAMPLE = 256  # rows that a node's two centres are found on
 LLOYD_STEPS = 3
 FEW_NODES, STRETCH = 8, 2048  # so few nodes are shared by the machines, in stretches of about so many rows
+WHOLE = 10_000  # rows of a node that one machine cuts into all its leaves: sooner than a message a level would be sent
 Node = tuple[np.ndarray, int]  # rows in ascending order, and how many leaves they will be
-Cut = np.ndarray | list[Node]  # which rows go to the first half; or at once all leaves
+Cut = np.ndarray  # which rows of a node go to its first half (bool), or to which of all its leaves (unsigned)
 
 
 class TreePartitioner(Partitioner):
@@ -42,15 +43,7 @@ class TreePartitioner(Partitioner):
     ) -> tuple[list[np.ndarray], Centres | None]:
         if device.has_own_tree:
             return device.tree(samples, n_blocks, rng), None
-        leaves: list[np.ndarray] = []
-        nodes = [(np.arange(len(samples)), n_blocks)]
-        while nodes:
-            node = nodes.pop()
-            if _is_leaf(node):
-                leaves.append(node[0])
-            else:
-                nodes += reversed(_halves(node, self._cut(device, kernel, samples, node, rng)))
-        return [leaf for leaf in leaves if len(leaf)], None
+        return _leaves(samples, (np.arange(len(samples)), n_blocks), rng), None
 
     def shared_blocks(
         self,
@@ -63,7 +56,7 @@ class TreePartitioner(Partitioner):
     ) -> tuple[list[np.ndarray], Centres | None]:
         if device.has_own_tree:
             return super().shared_blocks(device, kernel, samples, n_blocks, rng, spread)
-        return self._shared_leaves(device, kernel, samples, (np.arange(len(samples)), n_blocks), rng, spread), None
+        return _shared_leaves(samples, (np.arange(len(samples)), n_blocks), rng, spread), None
 
     def shared_regroup(
         self,
@@ -77,45 +70,52 @@ class TreePartitioner(Partitioner):
     ) -> list[np.ndarray]:
         if device.has_own_tree:
             return super().shared_regroup(device, kernel, samples, rows, n_blocks, rng, spread)
-        return self._shared_leaves(device, kernel, samples, (rows, n_blocks), rng, spread)
+        return _shared_leaves(samples, (rows, n_blocks), rng, spread)
 
-    def _shared_leaves(
-        self,
-        device: Device,
-        kernel: Kernel,
-        samples: ReadableRows,
-        root: Node,
-        rng: np.random.Generator,
-        spread: Spread,
-    ) -> list[np.ndarray]:
-        """Level by level, so that there are several nodes for the machines to share."""
 
-        def cut(item: tuple[Node, int]) -> Cut:
-            node, seed = item
-            return self._cut(device, kernel, samples, node, np.random.default_rng(seed))
+def _leaves(samples: ReadableRows, root: Node, rng: np.random.Generator) -> list[np.ndarray]:
+    """The rows of every leaf below a node."""
+    leaves: list[np.ndarray] = []
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if _is_leaf(node):
+            leaves.append(node[0])
+        elif (near := samples.nearby(node[0])) is not None:
+            leaves += [node[0][leaf] for leaf in _leaves(near, (np.arange(len(near)), node[1]), rng)]
+        else:
+            nodes += reversed(_children(node, _halved(samples, node, rng)))
+    return [leaf for leaf in leaves if len(leaf)]
 
-        nodes = [root]
-        while inner := [node for node in nodes if not _is_leaf(node)]:
-            seeds = rng.integers(2**62, size=len(inner)).tolist()
-            shared = len(inner) < FEW_NODES and samples.at_hand
-            items = list(zip(inner, seeds, strict=True))
-            cuts = iter(_shared_cuts(samples, items, spread) if shared else spread(cut, items))
-            nodes = [half for node in nodes for half in ([node] if _is_leaf(node) else _halves(node, next(cuts)))]
-        return [node for node, _ in nodes if len(node)]
 
-    def _cut(self, device: Device, kernel: Kernel, samples: ReadableRows, whole: Node, rng: np.random.Generator) -> Cut:
-        """Along the line between two centres; all leaves at once, of a node whose rows are better read together."""
-        node, parts = whole
-        near = samples.nearby(node)
-        if near is not None:
-            inside, _ = self.blocks(device, kernel, near, parts, rng)
-            return [(node[leaf], 1) for leaf in inside]
-        return _cut_along(samples.project(node, _direction(samples, node, rng)), parts)
+def _shared_leaves(samples: ReadableRows, root: Node, rng: np.random.Generator, spread: Spread) -> list[np.ndarray]:
+    """The same on several machines: level by level, as long as nodes are large. The first few are shared by all
+    machines, later ones are cut by one each."""
+
+    def cut(item: tuple[Node, int]) -> Cut:
+        (rows, parts), seed = item
+        own = np.random.default_rng(seed)
+        near = samples.take(rows) if len(rows) <= WHOLE else samples.nearby(rows)
+        if near is None:
+            return _halved(samples, (rows, parts), own)
+        numbers = np.empty(len(rows), dtype=np.min_scalar_type(parts))
+        for number, leaf in enumerate(_leaves(near, (np.arange(len(rows)), parts), own)):
+            numbers[leaf] = number
+        return numbers
+
+    nodes = [root]
+    while inner := [node for node in nodes if not _is_leaf(node)]:
+        items = list(zip(inner, rng.integers(2**62, size=len(inner)).tolist(), strict=True))
+        large = max(len(rows) for rows, _ in inner) > WHOLE
+        shared = large and len(inner) < FEW_NODES and samples.at_hand
+        cuts = iter(_shared_cuts(samples, items, spread) if shared else spread(cut, items))
+        nodes = [child for node in nodes for child in ([node] if _is_leaf(node) else _children(node, next(cuts)))]
+    return [rows for rows, _ in nodes if len(rows)]
 
 
 def _shared_cuts(samples: ReadableRows, nodes: Sequence[tuple[Node, int]], spread: Spread) -> list[Cut]:
     """The cuts of a few large nodes, each with its seed: every machine looks at stretches of them. It tells the others
-    a number for each row, where of a node that it cuts alone it tells them a byte."""
+    a number for each row, where of a node that it cuts alone it tells them a byte or two."""
     stretches = [np.array_split(rows, max(1, round(len(rows) / STRETCH))) for (rows, _), _ in nodes]
 
     @cache
@@ -132,6 +132,12 @@ def _shared_cuts(samples: ReadableRows, nodes: Sequence[tuple[Node, int]], sprea
     return [_cut_along(place, leaves) for place, ((_, leaves), _) in zip(places, nodes, strict=True)]
 
 
+def _halved(samples: ReadableRows, node: Node, rng: np.random.Generator) -> Cut:
+    """The cut of a node along the line between two centres."""
+    rows, parts = node
+    return _cut_along(samples.project(rows, _direction(samples, rows, rng)), parts)
+
+
 def _cut_along(along: np.ndarray, leaves: int) -> np.ndarray:
     """Which rows of a node of so many leaves go to the first half, by their places along a line."""
     size = first_half(len(along), leaves)
@@ -145,11 +151,12 @@ def _is_leaf(node: Node) -> bool:
     return parts <= 1 or len(rows) <= 1
 
 
-def _halves(node: Node, cut: Cut) -> list[Node]:
-    if isinstance(cut, list):
-        return cut
+def _children(node: Node, cut: Cut) -> list[Node]:
     rows, parts = node
-    return [(rows[np.flatnonzero(cut)], parts // 2), (rows[np.flatnonzero(~cut)], parts - parts // 2)]
+    if cut.dtype == bool:
+        return [(rows[np.flatnonzero(cut)], parts // 2), (rows[np.flatnonzero(~cut)], parts - parts // 2)]
+    ends = np.cumsum(np.bincount(cut))
+    return [(leaf, 1) for leaf in np.split(rows[np.argsort(cut, kind="stable")], ends[:-1])]
 
 
 def first_half(size: int, parts: int) -> int:

@@ -198,7 +198,8 @@ class _Run:
         part, rng = self.part, self.rng
         measures = self.state.measures
         plan = self.schedule.next(measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
-        plan = part.crew.agree(plan.hardest_first(measures) if part.crew.device.solves_in_turn else plan)
+        plan = plan.hardest_first(measures) if part.crew.device.solves_in_turn else plan
+        plan = plan.agreed(part.crew.agree)
         steps: Sequence[BlockStep] = solve(part, plan, self.options, self.state, int(rng.integers(2**62)))
         if plan.kind == "partition":
             self.local = LocalStep(self.state.coef, steps)

@@ -88,6 +88,12 @@ class Plan:
 
         return replace(self, order=sorted(range(len(self.blocks)), key=hardness, reverse=True))
 
+    def agreed(self, agree: Callable[[Plan], Plan]) -> Plan:
+        """The first machine's plan. Blocks of neighbours need not be told: these all machines have found together."""
+        if self.kind == "bridge":
+            return agree(self)
+        return replace(agree(replace(self, blocks=())), blocks=self.blocks)
+
 
 class Schedule(ABC):
     """Decides on blocks, one iteration after another."""

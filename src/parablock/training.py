@@ -255,9 +255,8 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
             progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
-        yield Ground(
-            X, kernel, settings, device, crew.ordered(order), partitioner, partition, order, centre, progress, started
-        )
+        crew = crew.ordered(order)  # the rows as they were before are no longer needed
+        yield Ground(X, kernel, settings, device, crew, partitioner, partition, order, centre, progress, started)
 
 
 def solve(

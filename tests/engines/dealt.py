@@ -16,6 +16,7 @@ from parablock.devices import CpuDevice
 from parablock.engines import MPIEngine, common, dealing
 from parablock.engines.crew import RankCrew
 from parablock.engines.mpi import MPITalk
+from parablock.engines.shares import Shares
 
 COMM, MPI_WIN = MPI.COMM_WORLD, MPI.Win
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
@@ -69,7 +70,7 @@ def fits():
     dealing._LEAST_SHARE, dealing._LEAST_PIECE = 50, 16
     options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
     rows, models, solved, slow, alone = [], [], [], [None], []
-    draw, settle, steps, prefetch = dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps, CpuDevice.prefetch
+    draw, settle, steps, prefetch = dealing.Draws.__iter__, Shares.settle, RankCrew._steps, CpuDevice.prefetch
 
     def slowly(self):
         for piece in draw(self):
@@ -79,7 +80,7 @@ def fits():
     def noted(self, drawn):
         if self.pieces:
             settle(self, drawn)
-            rows[-1].append([len(own) for own in self.targets])
+            rows[-1].append([len(own) for own in self.rows])
 
     def noting_bridges(self, problem, point, blocks, *others):
         bridge = len(blocks) == 1
@@ -107,7 +108,7 @@ def fits():
         engine = MPIEngine(data="replicated")
         return KernelSVC(engine=engine, **options, **more).fit(X, y)
 
-    dealing.Draws.__iter__, RankCrew._settle, RankCrew._steps = slowly, noted, noting_bridges
+    dealing.Draws.__iter__, Shares.settle, RankCrew._steps = slowly, noted, noting_bridges
     CpuDevice.prefetch = noting_columns
     for slow[0] in range(SIZE):
         model = fit()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parablock.engines.crew import RankCrew
-from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, shares, with_drawn
+from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, pieces_of, with_drawn
+from parablock.engines.shares import Shares
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
@@ -18,14 +18,14 @@ counts, ranks, parts = st.integers(0, 300_000), st.integers(1, 40), st.sampled_f
 
 @given(counts, ranks, parts)
 def test_own_rows_and_pieces_are_all_rows_once(count, ranks, part):
-    own, pieces = shares(count, ranks, part)
+    own, pieces = pieces_of(count, ranks, part)
     assert len(own) == ranks
     np.testing.assert_array_equal(np.sort(np.concatenate(own + pieces)), np.arange(count))
 
 
 @given(counts, ranks, parts)
 def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks, part):
-    own, pieces = shares(count, ranks, part)
+    own, pieces = pieces_of(count, ranks, part)
     sizes = [len(piece) for piece in pieces]
     assert sizes == sorted(sizes, reverse=True)
     if sizes:
@@ -51,7 +51,7 @@ def played(sizes, pieces, most, machine, rng):
 @given(st.integers(512, 20_000), st.integers(2, 12), parts, st.integers(0, 2**32 - 1))
 def test_all_pieces_find_a_rank_that_has_room_however_fast_the_ranks_are(share, ranks, part, seed):
     count = share * ranks
-    own, pieces = shares(count, ranks, part)
+    own, pieces = pieces_of(count, ranks, part)
     rng = np.random.default_rng(seed)
     machine = rng.integers(rng.integers(1, ranks + 1), size=ranks)  # of every rank
     most = LARGEST_SHARE * count / ranks
@@ -67,20 +67,23 @@ def test_rows_that_wake_find_room_beside_those_that_were_dealt_out_before(share,
     count = share * ranks
     rng = np.random.default_rng(seed)
     machine = rng.integers(rng.integers(1, ranks + 1), size=ranks)
-    crews = [RankCrew.__new__(RankCrew) for _ in range(ranks)]
-    own, pieces = shares(count, ranks, KEPT_SHARE)
-    drawn = played(map(len, own), pieces, LARGEST_SHARE * count / ranks, machine, rng)
-    for crew in crews:
-        crew.size, crew.numbers, crew.all_rows = ranks, np.arange(count), None
-        crew.targets, crew.pieces, crew.ends = list(own), pieces, [[len(rows)] for rows in own]
-        crew.most = int((growth * count + (LARGEST_SHARE - 1) * count) / ranks)
-        crew._settle(drawn)
-    everyone = np.arange(int((1 + woken) * count))
-    targets, pieces, most = crews[0]._longer_shares(everyone)
-    drawn = played(map(len, targets), pieces, most, machine, rng)
-    everyones = [with_drawn(first, pieces, each) for first, each in zip(targets, drawn, strict=True)]
-    np.testing.assert_array_equal(np.sort(np.concatenate(everyones)), everyone)
-    assert most == 0 or max(map(len, everyones)) <= most
+    shares = Shares.dealt(count, ranks, Shares.most_of(count, int(growth * count), ranks))
+    room = [shares.room(rank) + len(rows) for rank, rows in enumerate(shares.rows)]
+    assert set(room) == {LARGEST_SHARE * count / ranks}
+    shares.settle(played(map(len, shares.rows), shares.pieces, room[0], machine, rng))
+    assert len(shares) == count
+    assert not shares.pieces
+    more = int(woken * count)
+    longer = shares.longer(np.array_split(np.arange(more), ranks))
+    assert len(longer) == count + more
+    if longer.most:
+        longer.settle(played(map(len, longer.rows), longer.pieces, longer.most, machine, rng))
+        assert max(map(len, longer.rows)) <= longer.most
+    for before, now, ends in zip(shares.rows, longer.rows, longer.ends, strict=True):
+        np.testing.assert_array_equal(now[: len(before)], before)
+        assert ends == sorted(ends)
+        assert {len(before), len(now)} <= set(ends)
+    np.testing.assert_array_equal(np.sort(np.concatenate(longer.rows)), np.arange(count + more))
 
 
 class Alone(Talk):

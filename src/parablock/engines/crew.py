@@ -22,8 +22,9 @@ import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows, Samples
 from parablock.engines.base import Counts, Crew
-from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, shares, with_drawn
+from parablock.engines.dealing import SEEN_SHARE, Draws, pieces_of, with_drawn
 from parablock.engines.sanity import refuse_nonsense
+from parablock.engines.shares import Shares
 from parablock.engines.sharing import PartRows, ShardedRows, assigned, even_parts
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
@@ -43,16 +44,13 @@ class RankCrew(Crew):
         All rows, replicated or sharded.
     numbers : ndarray, optional
         Which of them the problem is about; all of them by default.
-    targets : list of ndarray, optional
-        The rows of the problem whose products each rank computes; by default rows of its own, or an even share.
-    pieces : list of ndarray, optional
-        Rows that are nobody's yet: the first product deals them out.
+    shares : Shares, optional
+        The rows of the problem whose products each rank computes; by default rows of its own, or an even share. Those
+        that are nobody's yet, the first product deals out.
     deals : bool
         Whether work goes to whoever has time for it.
     largest_given : int
         Up to this size the matrix of a bridge is computed by all ranks of a machine.
-    most : int
-        Rows whose products each rank has room for, where they are dealt out; otherwise 0.
     """
 
     def __init__(
@@ -63,11 +61,9 @@ class RankCrew(Crew):
         rows: Samples | ShardedRows,
         exchange: str,
         numbers: np.ndarray | None = None,
-        targets: list[np.ndarray] | None = None,
-        pieces: Sequence[np.ndarray] = (),
+        shares: Shares | None = None,
         deals: bool = False,
         largest_given: int = 0,
-        most: int = 0,
     ) -> None:
         self.device, self.kernel, self.talk, self.exchange = device, kernel, talk, exchange
         self.deals, self.largest_given = deals, largest_given
@@ -75,10 +71,8 @@ class RankCrew(Crew):
         self.all_rows = rows
         self.numbers = np.arange(len(rows)) if numbers is None else numbers
         self.rows: ReadableRows = rows if numbers is None else PartRows(rows, numbers)
-        self.targets = _divided(rows, self.numbers, talk.size) if targets is None else targets
-        self.samples = self.rows.take(self.targets[talk.rank])
-        self.pieces, self.most = pieces, most
-        self.ends = [[len(rows)] for rows in self.targets]  # of every rank: its rows, each time that it got some
+        self.shares = Shares(_divided(rows, self.numbers, talk.size)) if shares is None else shares
+        self.samples = self.rows.take(self.shares.rows[talk.rank])
         self._everyone: Samples | None = None
 
     def _bring(self, rows: np.ndarray) -> None:
@@ -144,54 +138,34 @@ class RankCrew(Crew):
         assert isinstance(before, RankCrew)
         numbers = self.numbers[rows]
         if before is self:
-            targets, pieces, most = self._first_shares(len(rows), room)
+            shares = self._first_shares(numbers, room)
             draws = self._deal([])  # the pieces wait for the first product
         else:
-            targets, pieces, most = before._longer_shares(numbers)
-            draws = self._deal(pieces, most - len(targets[self.talk.rank]))
+            shares = before.shares.longer(_divided(self.all_rows, numbers[len(before.numbers) :], self.size))
+            draws = self._deal(shares.pieces, shares.most - len(shares.rows[self.talk.rank]))
         old = before.samples
         parts = self.device, self.kernel, self.talk, self.all_rows, self.exchange
         made: list[RankCrew] = []
 
         def make() -> list[int]:
-            crew = RankCrew(*parts, numbers, targets, pieces, self.deals, self.largest_given, most)
-            if before is not self:
-                crew.ends = [before_it + now for before_it, now in zip(before.ends, crew.ends, strict=True)]
+            crew = RankCrew(*parts, numbers, shares, self.deals, self.largest_given)
             made.append(crew)
-            there = room, most or int(len(crew.samples) * room / max(1, len(rows)))
+            there = room, shares.most or int(len(crew.samples) * room / max(1, len(rows)))
             for shorter, longer in pairwise(chain((old, crew.samples), crew._growing(draws))):
                 self.device.extend(self.kernel, shorter, longer, crew.rows, support, there)
             return draws.drawn
 
         drawn = self.talk.together(make)
         if before is not self:
-            made[0]._settle(drawn)
+            shares.settle(drawn)
         return made[0]
 
-    def _first_shares(self, count: int, room: int) -> tuple[list[np.ndarray] | None, list[np.ndarray], int]:
-        """Targets and pieces of so many rows, and for how many of them each rank has room, if they are dealt out."""
-        most = int((room + (LARGEST_SHARE - 1.0) * count) / self.size)
+    def _first_shares(self, numbers: np.ndarray, room: int) -> Shares:
+        """Dealt out, if all ranks work that way and have room for all columns."""
+        count, most = len(numbers), Shares.most_of(len(numbers), room, self.size)
         if self.deals and all(self.talk.share(self.device.has_room(count, most, self.samples.dtype))):
-            return *shares(count, self.size, KEPT_SHARE), most
-        return None, [], 0
-
-    def _longer_shares(self, numbers: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], int]:
-        """The same of rows that begin with the present ones: everyone goes on with those that it had, and gets a share
-        of the others."""
-        self._settle([range(rank, len(self.pieces), self.size) for rank in range(self.size)])
-        known, most = len(self.numbers), self.most
-        pieces: list[np.ndarray] = []
-        new = _divided(self.all_rows, numbers[known:], self.size)
-        if most:
-            own, pieces = shares(len(numbers) - known, self.size, KEPT_SHARE)
-            piece = max(map(len, pieces), default=0)
-            # Ranks of one machine may have a piece more than others of those that were dealt out before, and of these.
-            if (len(numbers) + 0.5 * (LARGEST_SHARE - 1.0) * known) / self.size + 2 * piece <= most:
-                new = own
-            else:
-                pieces, most = [], 0
-        targets = [np.concatenate((old, known + more)) for old, more in zip(self.targets, new, strict=True)]
-        return targets, [known + piece for piece in pieces], most
+            return Shares.dealt(count, self.size, most)
+        return Shares(_divided(self.all_rows, numbers, self.size))
 
     # --------------------------------------------------------------------------------------------- an iteration
 
@@ -213,7 +187,7 @@ class RankCrew(Crew):
             steps = list(
                 chain.from_iterable(self._steps(problem, point, blocks, some, rule, keep, matrix) for some in groups)
             )
-            if bridge and not self.pieces:
+            if bridge and not self.shares.pieces:
                 # Get ready for the product: most rows of a bridge will move. Also the rank that has solved it: where
                 # all keep the same columns, it makes no difference to the last digit which of them has a row.
                 self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0], columns)
@@ -228,23 +202,19 @@ class RankCrew(Crew):
         if isinstance(self.all_rows, ShardedRows):
             self._bring(self._travelling(blocks, rank))
         else:
-            rank = self._fastest()[rank]
+            rank = self.shares.fastest()[rank]  # if all wait for one, it should be a fast one
         mine = np.flatnonzero(rank == self.talk.rank).tolist()
         return [mine] if mine else []
-
-    def _fastest(self) -> np.ndarray:
-        """The ranks, first who was fast enough to draw most rows: if all wait for one, it should be that."""
-        return np.argsort([-len(rows) for rows in self.targets], kind="stable")
 
     def _head_start(self, bridge: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """What the ranks of one machine compute for that one of them which solves a bridge, because all wait for it:
         the bridge's kernel matrix, and the columns with which the solver gets ready for the product. None of what the
         solver has to compute alone."""
-        solver, size = self._fastest()[0], len(bridge)
+        solver, size = self.shares.fastest()[0], len(bridge)
         if size > self.largest_given:
             return None, None
-        missing, theirs = bridge[:0], self.targets[solver]
-        if self.most and not self.pieces:  # everyone keeps the same columns
+        missing, theirs = bridge[:0], self.shares.rows[solver]
+        if self.shares.same_columns:
             missing = self.agree(self.device.missing(self.samples, bridge))
         if len(missing) * len(theirs) > self.largest_given**2:
             missing = bridge[:0]
@@ -262,7 +232,7 @@ class RankCrew(Crew):
             matrix[first:last] = self.device.gram(self.kernel, everyone.take(slice(first, last)), everyone)
             if len(missing):
                 turns = (turn == place for turn in cycle(range(len(here))))
-                samples, ends = self.rows.take(theirs), self.ends[solver]
+                samples, ends = self.rows.take(theirs), self.shares.ends[solver]
                 self.device.column_values(self.kernel, samples, ends, self.rows.take(missing), turns, columns)
 
         self.talk.each(work)
@@ -320,15 +290,15 @@ class RankCrew(Crew):
         if exchange == "reduce":
             return self._reduced(rows, direction)
         self._bring(rows)
-        draws = self._deal(self.pieces, LARGEST_SHARE * len(self.numbers) / self.size - len(self.samples))
+        draws = self._deal(self.shares.pieces, self.shares.room(self.talk.rank))
 
         def work() -> tuple[np.ndarray, list[int]]:
             more = self._growing(draws)
             return self.device.column_dot(self.kernel, self.samples, self.rows, rows, direction, more), draws.drawn
 
         values, drawn = zip(*self.talk.together(work), strict=True)
-        self._settle(drawn)
-        return _joined(values, self.targets, len(self.numbers))
+        self.shares.settle(drawn)
+        return _joined(values, self.shares.rows, len(self.numbers))
 
     def _deal(self, pieces: Sequence[np.ndarray], room: float = np.inf) -> Draws:
         return Draws(self.talk.deal(len(pieces)) if pieces else iter(()), pieces, room)
@@ -336,17 +306,9 @@ class RankCrew(Crew):
     def _growing(self, draws: Draws) -> Iterator[Samples]:
         """The samples of this rank, with one more piece each time."""
         for _ in draws:
-            self.samples = self.rows.take(with_drawn(self.targets[self.talk.rank], self.pieces, draws.drawn))
+            own = with_drawn(self.shares.rows[self.talk.rank], self.shares.pieces, draws.drawn)
+            self.samples = self.rows.take(own)
             yield self.samples
-
-    def _settle(self, drawn: Sequence[Sequence[int]]) -> None:
-        """The pieces that each rank has drawn are its own from now on."""
-        if self.pieces:
-            everyones = zip(self.targets, drawn, strict=True)
-            self.targets = [with_drawn(own, self.pieces, numbers) for own, numbers in everyones]
-            for ends, numbers in zip(self.ends, drawn, strict=True):
-                ends += np.cumsum([ends[-1], *(len(self.pieces[number]) for number in numbers)]).tolist()[1:]
-            self.pieces = []
 
     def _reduced(self, rows: np.ndarray, direction: np.ndarray) -> np.ndarray:
         n, outputs = len(self.numbers), len(direction)
@@ -365,7 +327,7 @@ class RankCrew(Crew):
     def decision(self, targets: np.ndarray, rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
         self._bring(rows)
         if self.deals:
-            parts, pieces = shares(len(targets), self.size, SEEN_SHARE)
+            parts, pieces = pieces_of(len(targets), self.size, SEEN_SHARE)
         else:
             parts, pieces = _divided(self.all_rows, self.numbers[targets], self.size), []
         draws = self._deal(pieces)

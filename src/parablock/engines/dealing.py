@@ -21,7 +21,7 @@ _LEAST_SHARE, _LEAST_PIECE = 512, 128  # rows below which the trouble of dealing
 _PIECES = 4  # at least, that a rank draws
 
 
-def shares(count: int, ranks: int, own: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def pieces_of(count: int, ranks: int, own: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The stretches of so many rows that the ranks have for their own, by its part of an even share, and the rest in
     pieces to be dealt out: smaller and smaller ones, so that all end together.
 

@@ -67,5 +67,5 @@ def hard(tmp_path_factory):
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("hard") / "hard.svm"
     write_svmlight(path, rng.normal(size=(3000, 5)).round(3), rng.choice([-1, 1], size=3000))
-    options = "--task logistic -c 100 -g 0.1 -e 1e-12 --max-iter 1000000 --jobs 1"
+    options = "--task logistic -c 100 -g 0.1 -e 1e-13 --max-iter 1000000 --jobs 1"
     return [str(path), *options.split()]

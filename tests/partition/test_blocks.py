@@ -108,13 +108,17 @@ def test_machines_tell_each_other_four_bytes_a_row_for_the_first_levels_of_a_tre
     assert max(said[shared:]) < n + 4000
 
 
+def some_rows(device, sparse):
+    """Data, samples of it, and which of these to regroup."""
+    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+    X[np.abs(X) < 0.5] = 0
+    return X, device.samples(sp.csr_matrix(X) if sparse else X, HALF), np.flatnonzero(X[:, 0] > -1)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_blocks", [2, 7, 20])
 def test_a_node_that_machines_share_is_cut_as_by_one(device, monkeypatch, sparse, n_blocks):
-    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
-    X[np.abs(X) < 0.5] = 0
-    samples = device.samples(sp.csr_matrix(X) if sparse else X, HALF)
-    rows = np.flatnonzero(X[:, 0] > -1)
+    X, samples, rows = some_rows(device, sparse)
     tree, made = make_partitioner("tree", len(X)), []
     monkeypatch.setattr("parablock.partition.tree.WHOLE", 0)
     for few, stretch in ((0, 100), (8, 100), (8, 10_000)):
@@ -130,10 +134,7 @@ def test_a_node_that_machines_share_is_cut_as_by_one(device, monkeypatch, sparse
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_blocks", [2, 7, 300])
 def test_small_nodes_are_cut_whole_into_blocks_that_are_as_even_and_as_good(device, monkeypatch, sparse, n_blocks):
-    X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
-    X[np.abs(X) < 0.5] = 0
-    samples = device.samples(sp.csr_matrix(X) if sparse else X, HALF)
-    rows = np.flatnonzero(X[:, 0] > -1)
+    X, samples, rows = some_rows(device, sparse)
     tree, spreads = make_partitioner("tree", len(X)), []
     for whole in (0, 2000):
         monkeypatch.setattr("parablock.partition.tree.WHOLE", whole)

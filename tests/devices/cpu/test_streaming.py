@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parablock.devices.cpu.streaming import LINE, empty_lines, stream
+from parablock.devices.cpu.streaming import LINE, copy_past_caches, empty_lines
 
 dtypes = st.sampled_from([np.float32, np.float64])
 
@@ -31,7 +31,8 @@ def test_copies_like_numpy_and_touches_nothing_else(
     out[:] = np.nan
     expected = out.copy()
     expected[top : top + rows, start : start + length] = values
-    stream(values, out, top, start)
+    for row in range(rows):
+        copy_past_caches(values[row], out[top + row], start)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -39,5 +40,6 @@ def test_copies_like_numpy_and_touches_nothing_else(
 def test_values_may_be_part_of_a_larger_array(dtype: type) -> None:
     values = np.arange(400, dtype=dtype).reshape(4, 100)[:, 3:90]
     out = empty_lines(4, 87, dtype)
-    stream(values, out, 0, 0)
+    for row in range(4):
+        copy_past_caches(values[row], out[row], 0)
     np.testing.assert_array_equal(out[:, :87], values)

@@ -24,7 +24,6 @@ from parablock.devices.cpu.columns import AT_ONCE, Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
-from parablock.devices.cpu.streaming import stream
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
@@ -157,7 +156,7 @@ class CpuDevice(Device):
         store = self._store_of(kernel, samples, sources)
         _, fresh, _ = store.plan(rows)
         if values is not None:
-            stream(values[: len(fresh)], store.columns, store.used - len(fresh), 0)
+            store.put(values[: len(fresh)], store.used - len(fresh))
             return
         columns, place = store.narrowed(sources.take(rows[fresh])), store.used - len(fresh)
 
@@ -196,7 +195,7 @@ class CpuDevice(Device):
     ) -> None:
         assert isinstance(more, CpuSamples)
         store = self._store
-        if store is not None and store.samples is samples and len(more) <= store.columns.shape[1]:
+        if store is not None and store.samples is samples and len(more) <= store.length:
             store.keep_only(useful)
             store.extend(more, sources, self.map)
             self.kernel_evaluations += store.used * (len(more) - len(samples))

@@ -7,14 +7,11 @@ when the room is full, later ones are computed each time they are needed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from parablock.devices.base import Rows, Samples
 from parablock.devices.cpu.samples import CpuSamples, narrow, used_features
-from parablock.devices.cpu.streaming import empty_lines, stream
+from parablock.devices.cpu.strips import Strips
 from parablock.devices.cpu.tiles import Run, tiles
 from parablock.kernels import Kernel
 
@@ -50,17 +47,22 @@ class ColumnStore:
         self.kernel = kernel
         self._starts: list[int] = []
         self.samples = samples.take(slice(0))
-        self.watch(samples)
-        # Memory that is not written to yet costs nothing, so all of the room is asked for at once.
         capacity = min(most, room // max(1, length * samples.dtype.itemsize))
-        self.columns = empty_lines(capacity, length, samples.dtype)
+        self._strips = Strips(capacity, length, samples.dtype)
+        self.watch(samples)
         self.slot = np.full(0, -1, dtype=np.int64)
         self.used = 0
+
+    @property
+    def length(self) -> int:
+        """Samples for which there is room."""
+        return self._strips.length
 
     def watch(self, samples: CpuSamples) -> None:
         """Go on with these samples, which begin with the present ones; columns that are kept already have no values
         for the others."""
         self._starts.append(len(self.samples))
+        self._strips.follow(len(self.samples), len(samples))
         self.samples = samples
         self._features = used_features(samples)
         self._narrow = narrow(samples, self._features)
@@ -106,9 +108,7 @@ class ColumnStore:
         owner = np.empty(self.used, dtype=np.int64)
         held = np.flatnonzero(self.slot >= 0)
         owner[self.slot[held]] = held
-        for place, old in enumerate(places.tolist()):
-            if place != old:
-                self.columns[place, : len(self.samples)] = self.columns[old, : len(self.samples)]
+        self._strips.keep_only(places)
         self.slot[:] = -1
         self.slot[owner[places]] = np.arange(len(places))
         self.used = len(places)
@@ -119,7 +119,7 @@ class ColumnStore:
         self._number(rows)
         kept = np.flatnonzero(self.slot[rows] >= 0)
         missing = np.flatnonzero(self.slot[rows] < 0)
-        fresh = missing[: len(self.columns) - self.used]
+        fresh = missing[: self._strips.capacity - self.used]
         self.slot[rows[fresh]] = np.arange(self.used, self.used + len(fresh))
         self.used += len(fresh)
         return kept, fresh, missing[len(fresh) :]
@@ -145,11 +145,14 @@ class ColumnStore:
     ) -> None:
         """Compute the values from start to stop of new columns, whose places begin at the given one; and as long as
         they are in the cache, add them times coef (n_outputs, columns) to out."""
-        for top, bottom, first, last, tile in tiles(self.kernel, fresh, self._narrow.take(slice(start, stop))):
-            stream(tile, self.columns, place + top, start + first)
+        for top, bottom, first, _, tile in tiles(self.kernel, fresh, self._narrow.take(slice(start, stop))):
+            self._strips.write(tile, place + top, start + first)
             if coef is not None and out is not None:
-                rows = np.arange(bottom - top)
-                _add(tile, rows, coef[:, top:bottom], slice(0, last - first), out[:, start + first : start + last])
+                self._strips.add_new(tile, place + top, coef[:, top:bottom], start + first, out)
+
+    def put(self, values: np.ndarray, place: int) -> None:
+        """New columns that someone else has computed, whose places begin at the given one."""
+        self._strips.write(values, place, 0)
 
     def holds(self, rows: np.ndarray) -> np.ndarray:
         """Which of the rows have their columns kept. Changes nothing: several threads may ask at once."""
@@ -159,43 +162,8 @@ class ColumnStore:
 
     def copy(self, columns: np.ndarray, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
         """Copy the values at the given samples of kept columns to the given places of out."""
-        _gather(self.columns, self.slot[columns], rows, out, places)
+        self._strips.read(self.slot[columns], rows, out, places)
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add the kept columns times coef (n_outputs, columns) to the values from start to stop of out."""
-        _add(self.columns, places, coef, slice(start, stop), out[:, start:stop])
-
-
-def _add(columns: np.ndarray, places: np.ndarray, coef: np.ndarray, samples: slice, out: np.ndarray) -> None:
-    for output, values in enumerate(coef):
-        moved = np.flatnonzero(values)  # outputs share columns, but each moves variables of its own
-        _add_columns(
-            columns, places[moved], values[moved].astype(columns.dtype), samples.start, samples.stop, out[output]
-        )
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, total: Any) -> None:
-    # Eight columns at a time in their own precision, whose rounding they have already; the long sum in double.
-    whole = len(places) // 8 * 8
-    for g in range(0, whole, 8):
-        a, b = columns[places[g], start:stop], columns[places[g + 1], start:stop]
-        c, d = columns[places[g + 2], start:stop], columns[places[g + 3], start:stop]
-        e, f = columns[places[g + 4], start:stop], columns[places[g + 5], start:stop]
-        h, k = columns[places[g + 6], start:stop], columns[places[g + 7], start:stop]
-        u, v, w, x = coef[g], coef[g + 1], coef[g + 2], coef[g + 3]
-        p, q, r, s = coef[g + 4], coef[g + 5], coef[g + 6], coef[g + 7]
-        for i in range(len(total)):
-            total[i] += (u * a[i] + v * b[i] + w * c[i] + x * d[i]) + (p * e[i] + q * f[i] + r * h[i] + s * k[i])
-    for g in range(whole, len(places)):
-        column = columns[places[g], start:stop]
-        for i in range(len(total)):
-            total[i] += coef[g] * column[i]
-
-
-@njit(cache=True, nogil=True)
-def _gather(columns: Any, slots: Any, rows: Any, out: Any, places: Any) -> None:
-    for c in range(len(slots)):
-        source, target = columns[slots[c]], out[places[c]]
-        for i in range(len(rows)):
-            target[i] = source[rows[i]]
+        self._strips.add(places, coef, start, stop, out)

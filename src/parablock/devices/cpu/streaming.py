@@ -27,20 +27,17 @@ def empty_lines(rows: int, length: int, dtype: Any) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def stream(values: Any, out: Any, top: int, start: int) -> None:
-    """Copy values to the rows of out from top on, at the columns from start on; out is of `empty_lines`."""
+def copy_past_caches(values: Any, out: Any, start: int) -> None:
+    """Copy values to out from start on; out is a row of `empty_lines`."""
     lanes = LINE // values.itemsize
-    length = values.shape[1]
-    before = min(-start % lanes, length)
-    after = before + (length - before) // lanes * lanes
-    for i in range(values.shape[0]):
-        source, target = values[i], out[top + i]
-        for j in range(before):
-            target[start + j] = source[j]
-        for j in range(before, after, lanes):
-            _stream_line(target, start + j, source, j)  # type: ignore[call-arg]
-        for j in range(after, length):
-            target[start + j] = source[j]
+    before = min(-start % lanes, len(values))
+    after = before + (len(values) - before) // lanes * lanes
+    for j in range(before):
+        out[start + j] = values[j]
+    for j in range(before, after, lanes):
+        _stream_line(out, start + j, values, j)  # type: ignore[call-arg]
+    for j in range(after, len(values)):
+        out[start + j] = values[j]
 
 
 @intrinsic

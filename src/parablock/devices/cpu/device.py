@@ -122,30 +122,40 @@ class CpuDevice(Device):
         if isinstance(samples, GivenSamples):  # is its own store
             return self.forgetful_dot(kernel, samples, sources.take(rows), coef, more)
         store = self._store_of(kernel, samples, sources)
-        kept, fresh, homeless = store.plan(rows)
-        unknown, unkept = sources.take(rows[fresh]), sources.take(rows[homeless])
-        places, place = store.slot[rows[kept]], store.used - len(fresh)
-        known, new = coef[:, kept], coef[:, fresh]
 
-        def dot(start: int, samples: Samples) -> np.ndarray:
-            assert isinstance(samples, CpuSamples)
-            if samples is not store.samples:
-                store.watch(samples)
-            out, columns = np.zeros((len(coef), len(samples))), store.narrowed(unknown)
+        def dot(kept: np.ndarray, fresh: np.ndarray, growing: Iterable[tuple[int, Samples]]) -> np.ndarray:
+            """Of columns that are kept, by their positions in `rows`, and of those that are to be from now on."""
+            places, place, unknown = store.slot[rows[kept]], store.used - len(fresh), sources.take(rows[fresh])
+            known, new = coef[:, kept], coef[:, fresh]
 
-            def chunk(pieces: Chunk) -> None:
-                store.dot(places, known, pieces[0][0], pieces[-1][1], out)
-                for first, last in pieces:
-                    store.fill(columns, place, first, last, new, out)
+            def of(start: int, samples: Samples) -> np.ndarray:
+                assert isinstance(samples, CpuSamples)
+                if samples is not store.samples:
+                    store.watch(samples)
+                out, columns = np.zeros((len(coef), len(samples))), store.narrowed(unknown)
 
-            self._for_chunks(store, chunk, start)
-            self.kernel_evaluations += (len(samples) - start) * len(fresh)
-            for first, last in store.stretches(start) if len(unkept) else ():
-                some = samples.take(slice(first, last))
-                out[:, first:last] += self.kernel_dot(kernel, some, unkept, coef[:, homeless])
-            return out[:, start:]
+                def chunk(pieces: Chunk) -> None:
+                    store.dot(places, known, pieces[0][0], pieces[-1][1], out)
+                    for first, last in pieces:
+                        store.fill(columns, place, first, last, new, out)
 
-        return np.concatenate([dot(start, longer) for start, longer in in_turn(samples, more)], axis=1)
+                self._for_chunks(store, chunk, start)
+                self.kernel_evaluations += (len(samples) - start) * len(fresh)
+                return out[:, start:]
+
+            return np.concatenate([of(start, longer) for start, longer in growing], axis=1)
+
+        kept, fresh, homeless = store.plan(rows, sources)
+        out = dot(kept, fresh, in_turn(samples, more))
+        while len(homeless) and len(fresh):  # columns that are mostly zero leave room for others
+            _, fresh, left = store.plan(rows[homeless], sources)
+            out += dot(fresh[:0], homeless[fresh], [(0, store.samples)])
+            homeless = homeless[left]
+        unkept = sources.take(rows[homeless])
+        for first, last in store.stretches() if len(unkept) else ():
+            some = store.samples.take(slice(first, last))
+            out[:, first:last] += self.kernel_dot(kernel, some, unkept, coef[:, homeless])
+        return out
 
     def prefetch(
         self, kernel: Kernel, samples: Samples, sources: Rows, rows: np.ndarray, values: np.ndarray | None = None
@@ -154,7 +164,7 @@ class CpuDevice(Device):
         if isinstance(samples, GivenSamples):
             return
         store = self._store_of(kernel, samples, sources)
-        _, fresh, _ = store.plan(rows)
+        _, fresh, _ = store.plan(rows, sources)
         if values is not None:
             store.put(values[: len(fresh)], store.used - len(fresh))
             return

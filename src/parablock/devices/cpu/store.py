@@ -13,10 +13,13 @@ from parablock.devices.base import Rows, Samples
 from parablock.devices.cpu.samples import CpuSamples, narrow, used_features
 from parablock.devices.cpu.strips import Strips
 from parablock.devices.cpu.tiles import Run, tiles
+from parablock.devices.cpu.whole import WholeColumns
 from parablock.kernels import Kernel
 
 Chunk = list[tuple[int, int]]  # samples that follow each other, from the first of each pair to before the second
 _COLUMNS_AT_ONCE = 2048  # that one task makes longer
+_LEAST = 64  # columns for which there must be room: to compute fewer at a time takes longer than to do so again
+_LOOK, _MOSTLY = 64, 0.8  # rows and samples whose kernel values tell whether most are zero, and which share is most
 _FEW_TO_FORGET = 0.75  # to move the others together is not worth it when so many stay
 
 
@@ -44,25 +47,21 @@ class ColumnStore:
     """
 
     def __init__(self, samples: CpuSamples, kernel: Kernel, most: int, room: int, length: int) -> None:
-        self.kernel = kernel
+        self.kernel, self.length = kernel, length
+        self._most, self._room = most, room
+        self._memory: WholeColumns | Strips | None = None  # until it is known what columns are like
         self._starts: list[int] = []
         self.samples = samples.take(slice(0))
-        capacity = min(most, room // max(1, length * samples.dtype.itemsize))
-        self._strips = Strips(capacity, length, samples.dtype)
         self.watch(samples)
         self.slot = np.full(0, -1, dtype=np.int64)
         self.used = 0
-
-    @property
-    def length(self) -> int:
-        """Samples for which there is room."""
-        return self._strips.length
 
     def watch(self, samples: CpuSamples) -> None:
         """Go on with these samples, which begin with the present ones; columns that are kept already have no values
         for the others."""
         self._starts.append(len(self.samples))
-        self._strips.follow(len(self.samples), len(samples))
+        if self._memory is not None:
+            self._memory.follow(len(self.samples), len(samples))
         self.samples = samples
         self._features = used_features(samples)
         self._narrow = narrow(samples, self._features)
@@ -103,26 +102,48 @@ class ColumnStore:
     def keep_only(self, rows: np.ndarray) -> None:
         """Forget the columns of all other rows, if they are many."""
         places = np.sort(self.slot[rows[self.holds(rows)]])
-        if len(places) > _FEW_TO_FORGET * self.used:
+        if not self.used or len(places) > _FEW_TO_FORGET * self.used:
             return
         owner = np.empty(self.used, dtype=np.int64)
         held = np.flatnonzero(self.slot >= 0)
         owner[self.slot[held]] = held
-        self._strips.keep_only(places)
+        self.memory.keep_only(places)
         self.slot[:] = -1
         self.slot[owner[places]] = np.arange(len(places))
         self.used = len(places)
 
-    def plan(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which of the rows have their columns kept already, which get a place now, and which find none; as positions
-        in `rows`. The places of new columns follow each other."""
+    def plan(self, rows: np.ndarray, sources: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which of the rows have their columns kept already, which get a place now, and which find none for sure; as
+        positions in `rows`. The places of new columns follow each other. If many of their values turn out to be zero,
+        there is room for more of them next time."""
+        if self._memory is None and len(rows):
+            self._memory = self._memory_for(sources.take(rows[:: -(-len(rows) // _LOOK)]))
         self._number(rows)
         kept = np.flatnonzero(self.slot[rows] >= 0)
         missing = np.flatnonzero(self.slot[rows] < 0)
-        fresh = missing[: self._strips.capacity - self.used]
+        room = self.memory.room_for(self.used) if len(missing) else 0
+        fresh = missing[: room if room >= min(_LEAST, len(missing)) else 0]
         self.slot[rows[fresh]] = np.arange(self.used, self.used + len(fresh))
         self.used += len(fresh)
         return kept, fresh, missing[len(fresh) :]
+
+    @property
+    def memory(self) -> WholeColumns | Strips:
+        assert self._memory is not None, "no column has been planned"
+        return self._memory
+
+    def _memory_for(self, some: Samples) -> WholeColumns | Strips:
+        """Strips, if most kernel values of some of the rows with the samples are zero."""
+        assert isinstance(some, CpuSamples)
+        kind: type[WholeColumns | Strips] = WholeColumns
+        if np.isfinite(some.nanoseconds) and len(self.samples):  # a user's function is not asked for more than it must
+            samples = self.samples.take(np.arange(0, len(self.samples), -(-len(self.samples) // _LOOK)))
+            *_, values = next(tiles(self.kernel, some, samples))
+            kind = Strips if np.mean(values == 0) > _MOSTLY else WholeColumns
+        memory = kind(self._most, self.length, self._room, self.samples.dtype)
+        for first, last in self.stretches():
+            memory.follow(first, last)
+        return memory
 
     def _number(self, rows: np.ndarray) -> None:
         most = int(rows.max(initial=-1)) + 1
@@ -146,13 +167,13 @@ class ColumnStore:
         """Compute the values from start to stop of new columns, whose places begin at the given one; and as long as
         they are in the cache, add them times coef (n_outputs, columns) to out."""
         for top, bottom, first, _, tile in tiles(self.kernel, fresh, self._narrow.take(slice(start, stop))):
-            self._strips.write(tile, place + top, start + first)
+            self.memory.write(tile, place + top, start + first)
             if coef is not None and out is not None:
-                self._strips.add_new(tile, place + top, coef[:, top:bottom], start + first, out)
+                self.memory.add_new(tile, place + top, coef[:, top:bottom], start + first, out)
 
     def put(self, values: np.ndarray, place: int) -> None:
         """New columns that someone else has computed, whose places begin at the given one."""
-        self._strips.write(values, place, 0)
+        self.memory.write(values, place, 0)
 
     def holds(self, rows: np.ndarray) -> np.ndarray:
         """Which of the rows have their columns kept. Changes nothing: several threads may ask at once."""
@@ -162,8 +183,10 @@ class ColumnStore:
 
     def copy(self, columns: np.ndarray, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
         """Copy the values at the given samples of kept columns to the given places of out."""
-        self._strips.read(self.slot[columns], rows, out, places)
+        if len(columns):
+            self.memory.read(self.slot[columns], rows, out, places)
 
     def dot(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add the kept columns times coef (n_outputs, columns) to the values from start to stop of out."""
-        self._strips.add(places, coef, start, stop, out)
+        if len(places):
+            self.memory.add(places, coef, start, stop, out)

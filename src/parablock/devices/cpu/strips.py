@@ -1,121 +1,136 @@
-"""Memory for kernel columns, in strips of which those that are all zero are neither written nor read.
+"""Memory for kernel columns that are mostly zero, in strips of which those that are all zero take none.
 
 A narrow kernel is zero for most pairs of rows (`kernels._exponential`: what is less than rounding is zero). Rows lie
-block after block, neighbours side by side, so the zeros of a column lie side by side too. Columns of a wide kernel have
-no such strips, and lose nothing.
+block after block, neighbours side by side, so the zeros of a column lie side by side too. Strips without a value that
+is not zero are neither written nor read.
 """
 
 from __future__ import annotations
 
+import threading
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from parablock.devices.cpu.streaming import copy_past_caches, empty_lines
+from parablock.devices.cpu.streaming import LINE, copy_past_caches, empty_lines
+from parablock.devices.cpu.whole import add_stretches
 
 STRIP = 256  # values; shorter ones save little more, and reading them takes longer
-_SPARE = 32  # strips that there may be beyond those of one long stretch
+_ARRIVALS = 32  # times that samples may follow: the last strip of each takes whole cache lines too
 
 
 class Strips:
-    """Columns, each of so many samples.
+    """Columns of kernel values, each of so many samples.
 
     Parameters
     ----------
-    capacity : int
-        Columns.
+    most : int
+        Columns that there may be.
     length : int
-        Samples for which there is to be room.
+        Samples that there may be.
+    room : int
+        Bytes that columns may take.
     dtype : dtype
     """
 
-    def __init__(self, capacity: int, length: int, dtype: Any) -> None:
-        # Memory that is not written to yet costs nothing, so all of it is asked for at once.
-        self._columns = empty_lines(capacity, length, dtype)
+    def __init__(self, most: int, length: int, room: int, dtype: Any) -> None:
+        self.most, self.length = most, length
+        self._lanes = LINE // np.dtype(dtype).itemsize
         self._edges = np.zeros(1, dtype=np.int64)  # where every strip begins, and the last one ends
-        self._written = np.zeros((length // STRIP + _SPARE, capacity), dtype=np.bool_)  # others are all zero
+        self._size = np.empty(0, dtype=np.int64)  # of every strip, in cache lines
+        dense = min(most, room // max(1, length * np.dtype(dtype).itemsize))
+        lines = dense * self._lines_to_come()
+        # Memory that is not written to yet costs nothing, so all of it is asked for at once.
+        self._memory = empty_lines(1, lines * self._lanes, dtype)[0]
+        self._used, self._columns = 0, 0  # lines of it, and by how many columns
+        kind = np.int32 if lines < 2**31 else np.int64
+        # Of every strip and column: its first line in the memory, counted from 1; 0 where all is zero.
+        self._line = np.zeros((length // STRIP + _ARRIVALS, most), dtype=kind)
+        self._lock = threading.Lock()
 
-    @property
-    def capacity(self) -> int:
-        return len(self._columns)
+    def _lines_to_come(self) -> int:
+        """That samples which may follow may take of a column."""
+        more = self.length - int(self._edges[-1])
+        return -(-more // self._lanes) + _ARRIVALS if more > 0 else 0
 
-    @property
-    def length(self) -> int:
-        return self._columns.shape[1]
+    def room_for(self, columns: int) -> int:
+        """How many more columns there is room for beside so many, even if none of their values is zero."""
+        to_come = self._lines_to_come()
+        free = len(self._memory) // self._lanes - self._used - columns * to_come
+        return min(self.most - columns, max(0, free) // max(1, int(self._size.sum()) + to_come))
 
     def follow(self, start: int, stop: int) -> None:
         """Samples from start to stop follow those that are there, in strips of their own."""
         self._edges = np.concatenate((self._edges[:-1], np.arange(start, stop, STRIP), [stop]))
-        missing = len(self._edges) - 1 - len(self._written)
+        self._size = -(-np.diff(self._edges) // self._lanes)
+        missing = len(self._size) - len(self._line)
         if missing > 0:
-            more = np.zeros((missing + _SPARE, self.capacity), dtype=np.bool_)
-            self._written = np.concatenate((self._written, more))
+            self._line = np.concatenate((self._line, np.zeros((missing, self.most), dtype=self._line.dtype)))
 
-    def write(self, values: np.ndarray, place: int, start: int) -> None:
-        """Values of new columns, whose places begin at the given one, of the samples from start on. Two threads must
-        not write to the same strip."""
+    def _between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the strips in which the samples from start to stop are: edges, sizes in lines, and first lines."""
+        first, last = bisect_right(self._edges, start) - 1, bisect_left(self._edges, stop)
+        return self._edges[first : last + 1], self._size[first:last], self._line[first:last]
+
+    def write(self, values: np.ndarray, column: int, start: int) -> None:
+        """Values of the columns from the given one on, of the samples from start on. Two threads must not write to the
+        same strip."""
+        edges, size, line = self._between(start, start + values.shape[1])
+        line, last = line[:, column : column + len(values)], column + len(values)
         bits = values.view(np.int32 if values.itemsize == 4 else np.int64)
-        _write(values, bits, self._columns, place, start, self._edges, self._written)
+        new, lines = _new_strips(bits, start, edges, size, line)
+        with self._lock:
+            first, self._used, self._columns = self._used, self._used + lines, max(self._columns, last)
+        if self._used * self._lanes > len(self._memory):
+            raise RuntimeError("There are more kernel columns than there is room for.")
+        _write(values, new, self._memory, first, start, edges, size, line, self._lanes)
 
-    def add(self, places: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+    def add(self, columns: np.ndarray, coef: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Add columns times coef (n_outputs, columns) to the values from start to stop of out."""
-        _add(self._columns, 0, places, self._written, coef, self._edges, start, stop, out)
+        edges, _, line = self._between(start, stop)
+        for output, weights in enumerate(coef):
+            moved = np.flatnonzero(weights)  # outputs share columns, but each moves variables of its own
+            some = columns[moved], weights[moved]
+            _add_kept(self._memory, *some, line, edges, self._lanes, start, stop, out[output])
 
-    def add_new(self, values: np.ndarray, place: int, coef: np.ndarray, start: int, out: np.ndarray) -> None:
+    def add_new(self, values: np.ndarray, column: int, coef: np.ndarray, start: int, out: np.ndarray) -> None:
         """The same for values that have just been written, as long as they are in the cache."""
-        places, written = np.arange(len(values)), self._written[:, place : place + len(values)]
-        _add(values, start, places, written, coef, self._edges, start, start + values.shape[1], out)
+        edges, _, line = self._between(start, start + values.shape[1])
+        for output, weights in enumerate(coef):
+            moved = np.flatnonzero(weights)
+            _add_new(values, moved, weights[moved], line[:, column : column + len(values)], edges, start, out[output])
 
     def read(self, columns: np.ndarray, samples: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
         """Copy the values at the given samples of columns to the given places of out."""
         strip = np.searchsorted(self._edges, samples, side="right") - 1
-        _read(self._columns, self._written, columns, strip, samples, out, places)
+        inside = samples - self._edges[strip]
+        _read(self._memory, self._line, self._lanes, columns, strip, inside, out, places)
 
-    def keep_only(self, places: np.ndarray) -> None:
-        """Move the columns of these places (sorted) together, and forget the others."""
-        _move(self._columns, self._written, self._edges, places)
-        self._written[:, : len(places)] = self._written[:, places]
-        self._written[:, len(places) :] = False
-
-
-def _add(
-    columns: np.ndarray,
-    origin: int,
-    places: np.ndarray,
-    written: np.ndarray,
-    coef: np.ndarray,
-    edges: np.ndarray,
-    start: int,
-    stop: int,
-    out: np.ndarray,
-) -> None:
-    for output, weights in enumerate(coef):
-        moved = np.flatnonzero(weights)  # outputs share columns, but each moves variables of its own
-        _add_strips(columns, origin, places[moved], written, weights[moved], edges, start, stop, out[output])
+    def keep_only(self, columns: np.ndarray) -> None:
+        """Forget all other columns; these (in ascending order) are the first ones from now on."""
+        line = self._line[: len(self._size), : self._columns]
+        kept = line[:, columns]
+        line[:] = 0
+        line[:, : len(columns)] = kept
+        strip, column = np.nonzero(kept)
+        order = np.argsort(kept[strip, column])
+        self._used = _move_together(self._memory, line, strip[order], column[order], self._size, self._lanes)
+        self._columns = len(columns)
 
 
 @njit(cache=True, nogil=True)
-def _write(values: Any, bits: Any, columns: Any, place: int, start: int, edges: Any, written: Any) -> None:
-    stop = start + values.shape[1]
-    strips = range(np.searchsorted(edges, start, side="right") - 1, np.searchsorted(edges, stop))
-    for i in range(values.shape[0]):
-        column, begin = columns[place + i], start  # strips that follow each other are copied together
-        for strip in strips:
-            first, last = max(edges[strip], start), min(edges[strip + 1], stop)
-            if not written[strip, place + i]:
-                if bits[i, first - start] != 0 or _has_any(bits[i, first - start : last - start]):
-                    written[strip, place + i] = True
-                    for j in range(edges[strip], first):
-                        column[j] = 0
-                    for j in range(last, edges[strip + 1]):
-                        column[j] = 0
-                else:
-                    if begin < first:
-                        copy_past_caches(values[i, begin - start : first - start], column, begin)
-                    begin = last
-        if begin < stop:
-            copy_past_caches(values[i, begin - start :], column, begin)
+def _new_strips(bits: Any, start: int, edges: Any, size: Any, line: Any) -> Any:
+    """Which strips of every row get their first value that is not zero, and how many lines they take."""
+    new, lines = np.zeros(line.shape, dtype=np.bool_), 0
+    for i in range(bits.shape[0]):
+        for strip in range(len(line)):
+            first, last = max(edges[strip] - start, 0), min(edges[strip + 1] - start, bits.shape[1])
+            if line[strip, i] == 0 and (bits[i, first] != 0 or _has_any(bits[i, first:last])):
+                new[strip, i] = True
+                lines += size[strip]
+    return new, lines
 
 
 @njit(cache=True, nogil=True)
@@ -127,57 +142,67 @@ def _has_any(bits: Any) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _add_strips(
-    columns: Any, origin: int, places: Any, written: Any, coef: Any, edges: Any, start: int, stop: int, total: Any
+def _write(
+    values: Any, new: Any, memory: Any, free: int, start: int, edges: Any, size: Any, line: Any, lanes: int
 ) -> None:
-    chosen, weights = np.empty(len(places), dtype=np.int64), np.empty(len(places))
-    strip, begin = np.searchsorted(edges, start, side="right") - 1, start
-    while begin < stop:
+    for i in range(values.shape[0]):
+        for strip in range(len(line)):
+            first, last = max(edges[strip] - start, 0), min(edges[strip + 1] - start, values.shape[1])
+            if new[strip, i]:
+                line[strip, i] = free + 1
+                if last - first < edges[strip + 1] - edges[strip]:  # others of it come later, or were zero
+                    memory[free * lanes : (free + size[strip]) * lanes] = 0
+                free += size[strip]
+            if line[strip, i] > 0:
+                to = (line[strip, i] - 1) * lanes + start + first - edges[strip]
+                copy_past_caches(values[i, first:last], memory, to)
+
+
+@njit(cache=True, nogil=True)
+def _add_kept(
+    memory: Any, columns: Any, coef: Any, line: Any, edges: Any, lanes: int, start: int, stop: int, total: Any
+) -> None:
+    origin, weights = np.empty(len(columns), dtype=np.int64), np.empty(len(columns))
+    for strip in range(len(line)):
         count = 0
-        for g in range(len(places)):
-            chosen[count], weights[count] = places[g], coef[g]
-            count += written[strip, places[g]]
-        strip += 1
-        while count == len(places) and edges[strip] < stop and written[strip][places].all():
-            strip += 1  # memory is read faster in long stretches
-        end = min(edges[strip], stop)
-        _add_columns(columns, chosen[:count], weights[:count], begin - origin, end - origin, total[begin:end])
-        begin = end
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _add_columns(columns: Any, places: Any, coef: Any, start: int, stop: int, total: Any) -> None:
-    # One column after the other and in double, so that to leave one out that is zero changes no digit: which strips
-    # there are depends on who has the samples. Eight at a time, because the total is read and written too.
-    whole = len(places) // 8 * 8
-    for g in range(0, whole, 8):
-        a, b = columns[places[g], start:stop], columns[places[g + 1], start:stop]
-        c, d = columns[places[g + 2], start:stop], columns[places[g + 3], start:stop]
-        e, f = columns[places[g + 4], start:stop], columns[places[g + 5], start:stop]
-        h, k = columns[places[g + 6], start:stop], columns[places[g + 7], start:stop]
-        u, v, w, x = coef[g], coef[g + 1], coef[g + 2], coef[g + 3]
-        p, q, r, s = coef[g + 4], coef[g + 5], coef[g + 6], coef[g + 7]
-        for i in range(len(total)):
-            at = total[i] + u * a[i] + v * b[i] + w * c[i] + x * d[i]
-            total[i] = at + p * e[i] + q * f[i] + r * h[i] + s * k[i]
-    for g in range(whole, len(places)):
-        column = columns[places[g], start:stop]
-        for i in range(len(total)):
-            total[i] += coef[g] * column[i]
+        for g in range(len(columns)):
+            place = line[strip, columns[g]]
+            origin[count], weights[count] = (place - 1) * lanes - edges[strip], coef[g]
+            count += place > 0
+        begin, end = max(edges[strip], start), min(edges[strip + 1], stop)
+        add_stretches(memory, origin[:count], weights[:count], begin, end, total)
 
 
 @njit(cache=True, nogil=True)
-def _read(columns: Any, written: Any, chosen: Any, strip: Any, samples: Any, out: Any, places: Any) -> None:
-    for c in range(len(chosen)):
-        source, is_written, target = columns[chosen[c]], written[:, chosen[c]], out[places[c]]
-        for i in range(len(samples)):
-            target[i] = source[samples[i]] if is_written[strip[i]] else 0
+def _add_new(values: Any, rows: Any, coef: Any, line: Any, edges: Any, start: int, total: Any) -> None:
+    memory, width = values.reshape(-1), values.shape[1]
+    origin, weights = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
+    for strip in range(len(line)):
+        count = 0
+        for g in range(len(rows)):
+            origin[count], weights[count] = rows[g] * width - start, coef[g]
+            count += line[strip, rows[g]] > 0
+        begin, end = max(edges[strip], start), min(edges[strip + 1], start + width)
+        add_stretches(memory, origin[:count], weights[:count], begin, end, total)
 
 
 @njit(cache=True, nogil=True)
-def _move(columns: Any, written: Any, edges: Any, places: Any) -> None:
-    for place in range(len(places)):
-        old = places[place]
-        for strip in range(len(edges) - 1):
-            if old != place and written[strip, old]:
-                columns[place, edges[strip] : edges[strip + 1]] = columns[old, edges[strip] : edges[strip + 1]]
+def _read(memory: Any, line: Any, lanes: int, columns: Any, strip: Any, inside: Any, out: Any, places: Any) -> None:
+    for c in range(len(columns)):
+        target = out[places[c]]
+        for i in range(len(strip)):
+            place = line[strip[i], columns[c]]
+            target[i] = memory[(place - 1) * lanes + inside[i]] if place > 0 else 0
+
+
+@njit(cache=True, nogil=True)
+def _move_together(memory: Any, line: Any, strip: Any, column: Any, size: Any, lanes: int) -> int:
+    """Strips in the order in which they lie, to the beginning of the memory; how many lines they take."""
+    used = 0
+    for s in range(len(strip)):
+        old, new = (line[strip[s], column[s]] - 1) * lanes, used * lanes
+        line[strip[s], column[s]] = used + 1
+        used += size[strip[s]]
+        for i in range(used * lanes - new if old != new else 0):
+            memory[new + i] = memory[old + i]
+    return used

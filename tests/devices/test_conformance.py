@@ -120,7 +120,7 @@ def test_column_dot_of_samples_that_follow_one_another(make_device, format, memo
     K = rbf(X, X, KERNEL.gamma)
     order = rng.permutation(300)
     first, *more = (everyone.take(order[:count]) for count in (100, 107, 180))
-    device.extend(KERNEL, everyone, first, everyone, np.arange(0), (300, 200))
+    device.extend(KERNEL, everyone, [first], everyone, np.arange(0), (300, 200))
     rows, coef = rng.choice(300, 50, replace=False), rng.normal(size=(2, 50))
     values = device.column_dot(KERNEL, first, everyone, rows, coef, iter(more))
     np.testing.assert_allclose(values, coef @ K[rows][:, order[:180]], atol=1e-11)

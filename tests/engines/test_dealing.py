@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, pieces_of, with_drawn
 from parablock.engines.shares import Shares
+from parablock.engines.sharing import TOGETHER, interleaved
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
@@ -30,9 +31,22 @@ def test_pieces_get_smaller_and_leave_most_rows_with_their_ranks(count, ranks, p
     assert sizes == sorted(sizes, reverse=True)
     if sizes:
         assert sizes[0] <= (LARGEST_SHARE - 1) * count / ranks
-        assert min(map(len, own)) >= part * count / ranks - 2
+        assert min(map(len, own)) > part * count / ranks - TOGETHER - 1
     else:
         assert max(map(len, own)) - min(map(len, own)) <= 1
+
+
+@given(counts, ranks)
+def test_interleaved_shares_are_even_and_from_everywhere(count, ranks):
+    shares = interleaved(count, ranks)
+    np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(count))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    for share in shares:
+        assert (np.diff(share) > 0).all()
+        whole = share[: len(share) // TOGETHER * TOGETHER].reshape(-1, TOGETHER)
+        assert (np.diff(whole) == 1).all() or count < ranks * TOGETHER
+        if len(whole) > 1:  # the next one of all ranks lies between
+            assert (np.diff(whole[:, 0])[:-1] == ranks * TOGETHER).all()
 
 
 def played(sizes, pieces, most, machine, rng):

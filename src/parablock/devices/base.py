@@ -305,11 +305,18 @@ class Device(ABC):
 
     @abstractmethod
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        more: Iterable[Samples],
+        sources: Rows,
+        useful: np.ndarray,
+        room: tuple[int, int],
     ) -> None:
-        """Take note that columns will be asked for of `more` from now on, and later perhaps of further samples: `room`
-        is the number of columns and of samples to have room for. Where `more` are the given samples with some after
-        them, kept columns of the useful rows get longer."""
+        """Take note that columns will be asked for of the last of `more` from now on, and later perhaps of further
+        samples: `room` is the number of columns and of samples to have room for. Each of `more` is the one before it
+        with some after them, and all are asked for; where the first one is the given samples with some after them, kept
+        columns of the useful rows get longer."""
 
     def has_room(self, columns: int, samples: int, dtype: Any) -> bool:
         """Whether all values of so many columns can be kept."""

@@ -25,7 +25,7 @@ from parablock.engines.base import Counts, Crew
 from parablock.engines.dealing import SEEN_SHARE, Draws, pieces_of, with_drawn
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.shares import Shares
-from parablock.engines.sharing import PartRows, ShardedRows, assigned, even_parts
+from parablock.engines.sharing import PartRows, ShardedRows, assigned, even_parts, interleaved
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
 from parablock.partition import Partition, Partitioner
@@ -151,8 +151,8 @@ class RankCrew(Crew):
             crew = RankCrew(*parts, numbers, shares, self.deals, self.largest_given)
             made.append(crew)
             there = room, shares.most or int(len(crew.samples) * room / max(1, len(rows)))
-            for shorter, longer in pairwise(chain((old, crew.samples), crew._growing(draws))):
-                self.device.extend(self.kernel, shorter, longer, crew.rows, support, there)
+            more = chain((crew.samples,), crew._growing(draws))
+            self.device.extend(self.kernel, old, more, crew.rows, support, there)
             return draws.drawn
 
         drawn = self.talk.together(make)
@@ -374,11 +374,10 @@ def _joined(parts: Sequence[np.ndarray], places: Sequence[np.ndarray], n: int) -
 
 def _divided(rows: Samples | ShardedRows, numbers: np.ndarray, ranks: int) -> list[np.ndarray]:
     """Which of the numbered rows each rank computes the products of: its own, or an even share."""
-    position = np.arange(len(numbers))
-    if isinstance(rows, ShardedRows):
-        owner = rows.owner(numbers)
-        return [position[owner == rank] for rank in range(ranks)]
-    return np.split(position, even_parts(len(numbers), ranks)[1:-1])
+    if not isinstance(rows, ShardedRows):
+        return interleaved(len(numbers), ranks)
+    owner = rows.owner(numbers)
+    return [np.flatnonzero(owner == rank) for rank in range(ranks)]
 
 
 def _for_sending(step: BlockStep, wishes: bool) -> BlockStep:

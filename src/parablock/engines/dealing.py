@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parablock.engines.sharing import even_parts
+from parablock.engines.sharing import TOGETHER, interleaved
 
 # Of an even share: what a rank has for its own where columns are kept, because a piece's are short, and take longer;
 # what it has where nothing is kept; and the most that it can come to have, because who computes fast may read slowly.
@@ -22,25 +22,24 @@ _PIECES = 4  # at least, that a rank draws
 
 
 def pieces_of(count: int, ranks: int, own: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The stretches of so many rows that the ranks have for their own, by its part of an even share, and the rest in
-    pieces to be dealt out: smaller and smaller ones, so that all end together.
+    """Which of so many rows the ranks have for their own, about this part of an even share, and the rest in pieces to
+    be dealt out: smaller and smaller ones, so that all end together.
 
     Ranks of one machine can come to have an even share and a piece on average, if their machine's pieces are the
     larger ones. Whoever has no more than that can draw another piece and stay within the largest share. As there is
     always such a rank, all pieces find one.
     """
-    starts = even_parts(count, ranks)
     if ranks == 1 or count < ranks * _LEAST_SHARE:
-        return _stretches(starts[:-1], starts[1:]), []
-    ends = starts[:-1] + (own * np.diff(starts)).astype(np.intp)
-    rest = np.concatenate(_stretches(ends, starts[1:]))
+        return interleaved(count, ranks), []
+    kept = int(own * count) // (ranks * TOGETHER) * ranks * TOGETHER
+    rest = np.arange(kept, count)
     largest = int(0.5 * (LARGEST_SHARE - 1.0) * count / ranks)
     pieces = []
     while len(rest):
         size = min(largest, max(_LEAST_PIECE, len(rest) // (_PIECES * ranks)))
         pieces.append(rest[:size])
         rest = rest[size:]
-    return _stretches(starts[:-1], ends), pieces
+    return interleaved(kept, ranks), pieces
 
 
 class Draws:
@@ -71,10 +70,6 @@ class Draws:
 def with_drawn(own: np.ndarray, pieces: Sequence[np.ndarray], drawn: Sequence[int]) -> np.ndarray:
     """A rank's own rows and those of the pieces that it has drawn."""
     return np.concatenate((own, *(pieces[number] for number in drawn)))
-
-
-def _stretches(starts: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
-    return [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
 def numbers_of(machine: np.ndarray, count: int) -> list[int]:

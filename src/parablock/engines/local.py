@@ -73,5 +73,5 @@ class LocalCrew(Crew):
     def restricted(self, rows: np.ndarray, before: Crew, support: np.ndarray, room: int) -> LocalCrew:
         assert isinstance(before, LocalCrew)
         samples = self.samples.take(rows)
-        self.device.extend(self.kernel, before.samples, samples, samples, support, (room, room))
+        self.device.extend(self.kernel, before.samples, [samples], samples, support, (room, room))
         return LocalCrew(self.device, self.kernel, samples)

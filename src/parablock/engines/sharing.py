@@ -14,6 +14,10 @@ from parablock.kernels import Kernel
 from parablock.mapped import some_rows, stretches
 from parablock.tensors import TensorRows
 
+TOGETHER = (
+    256  # rows that are computed by one rank because they are neighbours: those of a strip (`devices.cpu.strips`)
+)
+
 
 class Shard:
     """One rank's rows of data that all ranks have together; rank after rank they are numbered through.
@@ -181,6 +185,15 @@ def fetch(talk: Talk, own: Callable[[np.ndarray], Any], starts: np.ndarray, rows
 def even_parts(count: int, parts: int) -> np.ndarray:
     """Where stretches of equal length (to one) begin."""
     return np.arange(parts + 1) * count // parts
+
+
+def interleaved(count: int, parts: int) -> list[np.ndarray]:
+    """Even shares of so many rows, each in short stretches from everywhere. Neighbours are alike also in the work that
+    they are: their kernel columns are zero, or not, at the same rows."""
+    whole = count // (parts * TOGETHER) * parts * TOGETHER
+    stretches = np.arange(whole).reshape(-1, parts, TOGETHER)
+    rest = np.split(np.arange(whole, count), even_parts(count - whole, parts)[1:-1])
+    return [np.concatenate((stretches[:, part].ravel(), rest[part])) for part in range(parts)]
 
 
 def assigned(blocks: Sequence[np.ndarray], homes: Sequence[np.ndarray] | None, size: int) -> np.ndarray:

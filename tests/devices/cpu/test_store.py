@@ -95,14 +95,14 @@ def test_kept_columns_get_longer_when_samples_follow(X, n_jobs):
         first, more = numbers[:500], numbers[:600]
         some = everyone.take(first)
         device.extend(
-            kernel, everyone, some, some, np.arange(0), (625, 625)
+            kernel, everyone, [some], some, np.arange(0), (625, 625)
         )  # not the first of everyone: an empty store
         coef = rng.normal(size=(2, 200))
         assert device.column_dot(kernel, some, some, np.arange(200), coef) == pytest.approx(
             coef @ K[first[:200]][:, first]
         )
         longer = everyone.take(more)
-        device.extend(kernel, some, longer, longer, np.arange(200), (750, 750))
+        device.extend(kernel, some, [longer], longer, np.arange(200), (750, 750))
         assert device.kernel_evaluations == 200 * 600
         found = device.column_dot(kernel, longer, longer, np.arange(200), coef)
         assert found == pytest.approx(coef @ K[first[:200]][:, more])
@@ -118,9 +118,9 @@ def test_columns_that_cannot_get_longer_are_forgotten(X):
         everyone = device.samples(X, kernel)
         K = device.gram(kernel, everyone, everyone)
         some, coef = everyone.take(np.arange(100)), np.ones((1, 50))
-        device.extend(kernel, everyone, some, some, np.arange(0), (125, 125))
+        device.extend(kernel, everyone, [some], some, np.arange(0), (125, 125))
         device.column_dot(kernel, some, some, np.arange(50), coef)
-        device.extend(kernel, some, everyone, everyone, np.arange(50), (N, N))
+        device.extend(kernel, some, [everyone], everyone, np.arange(50), (N, N))
         assert device.column_dot(kernel, everyone, everyone, np.arange(50), coef) == pytest.approx(coef @ K[:50])
 
 
@@ -169,9 +169,9 @@ def test_columns_that_others_compute_are_to_the_last_digit_ones_own():
         with device.session():
             everyone = device.samples(X, kernel)
             first, second, third = (everyone.take(np.arange(end)) for end in ends)
-            device.extend(kernel, everyone, first, everyone, rows[:0], (3000, 3000))
+            device.extend(kernel, everyone, [first], everyone, rows[:0], (3000, 3000))
             device.column_dot(kernel, first, everyone, np.arange(50), np.ones((1, 50)), [second])
-            device.extend(kernel, second, third, everyone, np.arange(50), (3000, 3000))
+            device.extend(kernel, second, [third], everyone, np.arange(50), (3000, 3000))
             values = None
             if helped:
                 missing = device.missing(third, np.arange(0, 2500, 2))

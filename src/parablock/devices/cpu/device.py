@@ -201,16 +201,27 @@ class CpuDevice(Device):
                 self.kernel_evaluations += tile.size
 
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        more: Iterable[Samples],
+        sources: Rows,
+        useful: np.ndarray,
+        room: tuple[int, int],
     ) -> None:
-        assert isinstance(more, CpuSamples)
-        store = self._store
-        if store is not None and store.samples is samples and len(more) <= store.length:
-            store.keep_only(useful)
-            store.extend(more, sources, self.map)
-            self.kernel_evaluations += store.used * (len(more) - len(samples))
-        else:
-            self._store = self._new_store(kernel, more, *room)
+        columns: Samples | None = None
+        for longer in more:
+            assert isinstance(longer, CpuSamples)
+            store = self._store
+            if store is None or store.samples is not samples or len(longer) > store.length:
+                self._store = self._new_store(kernel, longer, *room)
+            else:
+                if columns is None:
+                    store.keep_only(useful)
+                    columns = sources.take(store.rows())
+                store.extend(longer, columns, self.map)
+                self.kernel_evaluations += store.used * (len(longer) - len(samples))
+            samples = longer
 
     def has_room(self, columns: int, samples: int, dtype: Any) -> bool:
         return columns * samples * np.dtype(dtype).itemsize <= self._room_for_columns()

@@ -86,30 +86,31 @@ class ColumnStore:
                 room -= end - begin
         return chunks
 
-    def extend(self, samples: CpuSamples, sources: Rows, run: Run) -> None:
-        """Go on with samples that begin with the present ones and for which there is room."""
+    def rows(self) -> np.ndarray:
+        """The rows whose columns are kept, by their places."""
+        held = np.flatnonzero(self.slot >= 0)
+        return held[np.argsort(self.slot[held])]
+
+    def extend(self, samples: CpuSamples, columns: Samples, run: Run) -> None:
+        """Go on with samples that begin with the present ones and for which there is room; the columns are `rows`."""
         before = len(self.samples)
         self.watch(samples)
-        owner = np.flatnonzero(self.slot >= 0)
-        owner = owner[np.argsort(self.slot[owner])]
+        columns = self.narrowed(columns)
 
         def lengthen(first: int) -> None:
-            some = owner[first : first + _COLUMNS_AT_ONCE]
-            self.fill(self.narrowed(sources.take(some)), first, before, len(samples))
+            self.fill(columns.take(slice(first, first + _COLUMNS_AT_ONCE)), first, before, len(samples))
 
-        run(lengthen, range(0, len(owner), _COLUMNS_AT_ONCE))
+        run(lengthen, range(0, self.used, _COLUMNS_AT_ONCE))
 
     def keep_only(self, rows: np.ndarray) -> None:
         """Forget the columns of all other rows, if they are many."""
         places = np.sort(self.slot[rows[self.holds(rows)]])
         if not self.used or len(places) > _FEW_TO_FORGET * self.used:
             return
-        owner = np.empty(self.used, dtype=np.int64)
-        held = np.flatnonzero(self.slot >= 0)
-        owner[self.slot[held]] = held
+        stay = self.rows()[places]
         self.memory.keep_only(places)
         self.slot[:] = -1
-        self.slot[owner[places]] = np.arange(len(places))
+        self.slot[stay] = np.arange(len(places))
         self.used = len(places)
 
     def plan(self, rows: np.ndarray, sources: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from parablock.devices.cpu.whole import add_stretches
 
 STRIP = 256  # values; shorter ones save little more, and reading them takes longer
 _ARRIVALS = 32  # times that samples may follow: the last strip of each takes whole cache lines too
+_SPARE = 8  # strips beyond those of one long stretch; more of them cost a copy of the table
 
 
 class Strips:
@@ -47,7 +48,7 @@ class Strips:
         self._used, self._columns = 0, 0  # lines of it, and by how many columns
         kind = np.int32 if lines < 2**31 else np.int64
         # Of every strip and column: its first line in the memory, counted from 1; 0 where all is zero.
-        self._line = np.zeros((length // STRIP + _ARRIVALS, most), dtype=kind)
+        self._line = np.zeros((length // STRIP + _SPARE, most), dtype=kind)
         self._lock = threading.Lock()
 
     def _lines_to_come(self) -> int:
@@ -67,7 +68,8 @@ class Strips:
         self._size = -(-np.diff(self._edges) // self._lanes)
         missing = len(self._size) - len(self._line)
         if missing > 0:
-            self._line = np.concatenate((self._line, np.zeros((missing, self.most), dtype=self._line.dtype)))
+            more = np.zeros((missing + _SPARE, self.most), dtype=self._line.dtype)
+            self._line = np.concatenate((self._line, more))
 
     def _between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the strips in which the samples from start to stop are: edges, sizes in lines, and first lines."""

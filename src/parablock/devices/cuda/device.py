@@ -117,9 +117,16 @@ class CudaDevice(Device):
         """Nothing is kept."""
 
     def extend(
-        self, kernel: Kernel, samples: Samples, more: Samples, sources: Rows, useful: np.ndarray, room: tuple[int, int]
+        self,
+        kernel: Kernel,
+        samples: Samples,
+        more: Iterable[Samples],
+        sources: Rows,
+        useful: np.ndarray,
+        room: tuple[int, int],
     ) -> None:
-        """Nothing is kept."""
+        for _ in more:
+            """Nothing is kept, but whoever makes them may count on being asked."""
 
     # ------------------------------------------------------------------------------------------------------- blocks
 

@@ -108,6 +108,22 @@ def test_what_a_smaller_fit_told_is_taken():
     assert plan(np.int64(50_000), 22.0, support=np.int32(7)).support_vectors == 7
 
 
+def test_columns_that_are_mostly_zero_take_less_memory_and_more_of_them_are_kept():
+    asked = {"rows": 464_810, "features": 54, "memory_limit": "8GB"}
+    few, all_of_it = (plan(filled=filled, **asked) for filled in (0.1, 1.0))
+    assert few.kept_columns > 1.5 * all_of_it.kept_columns
+    assert few.kernel_values < all_of_it.kernel_values
+    assert few.seconds.products < all_of_it.seconds.products
+    plenty = {**asked, "memory_limit": "1TB"}
+    assert plan(filled=0.1, **plenty).memory_per_rank.columns == pytest.approx(
+        0.1 * plan(filled=1.0, **plenty).memory_per_rank.columns
+    )
+    # Of data like covtype it is known; of other data, and in float64, whose smallest values are smaller, it is not.
+    assert plan(**plenty).memory_per_rank.columns < 0.1 * plan(filled=1.0, **plenty).memory_per_rank.columns
+    for other in ({"support": 72_885}, {"dtype": "float64"}):
+        assert plan(**plenty, **other) == plan(filled=1.0, **plenty, **other)
+
+
 def test_forecast_is_readable():
     lines = str(plan(1e9, 54, ranks=1000, data="sharded")).splitlines()
     assert any(line.startswith("memory a rank") and line.endswith(" GB") for line in lines)
@@ -149,6 +165,8 @@ def test_forecast_is_readable():
         ({"tol": 0}, "tol must be a positive number; got 0"),
         ({"memory_limit": "much"}, "memory_limit must be"),
         ({"iterations": 0, "rows": 10_000}, "iterations must be a whole number"),
+        ({"filled": 0}, "filled must be a number above 0 and up to 1; got 0"),
+        ({"filled": 1.5}, "filled must be a number above 0 and up to 1; got 1.5"),
     ],
 )
 def test_bad_input_is_refused_with_what_was_given_and_what_is_accepted(wrong, message):

@@ -26,6 +26,14 @@ def whole(name: str, value: Any, most: int | None = None) -> int:
     return int(number)
 
 
+def share(name: str, value: Any) -> float:
+    """A part of a whole."""
+    number = _number(value)
+    if number is None or not 0 < number <= 1:
+        raise ValueError(f"{name} must be a number above 0 and up to 1; got {value!r}.")
+    return number
+
+
 def share_or_count(name: str, value: Any, total: int) -> int:
     """So many of a total: a whole number, or a float up to 1.0 for a share."""
     number = _number(value)

@@ -16,7 +16,7 @@ _PROGRAM = 300e6  # bytes of Python and the libraries
 # Bytes of numbers a row: of all rows, and of watched ones; each for every row, and for every output of it. Measured as
 # the growth of a fit's peak with its rows.
 _ROW, _ROW_OUTPUT, _WATCHED_ROW, _WATCHED_ROW_OUTPUT = 40, 100, 20, 165
-_GROWTH = 1.4  # room in columns for rows that wake up
+_GROWTH = 0.4  # room in columns for rows that wake up
 _SET_ASIDE = 4  # first blocks a thread that the device keeps memory for
 _TRAVELLED = 1.4  # rows that go to all ranks where data is sharded, as a multiple of the support vectors
 _CHECKS = 2  # of the rows that rest
@@ -47,6 +47,8 @@ class Costs:
     network : Network
     memory_limit : float
         Bytes of one rank for kernel values.
+    filled : float
+        Part of the kept columns that is not zero, from 0 to 1; the rest takes no memory and is not read.
     """
 
     course: Course
@@ -59,6 +61,7 @@ class Costs:
     machine: Machine
     network: Network
     memory_limit: float
+    filled: float
 
     # ------------------------------------------------------------------------------------------------------- memory
 
@@ -79,8 +82,9 @@ class Costs:
             return 0.0
         course, matrix = self.course, self.itemsize * self.course.block**2
         room = self.memory_limit - min(self.memory_limit / 2, _SET_ASIDE * self.threads * matrix)
-        growth = 1.0 if course.watched == course.rows else _GROWTH
-        column = self.itemsize * growth * course.watched / self.ranks
+        # Of rows that wake up nobody knows yet how much is zero.
+        growth = 0.0 if course.watched == course.rows else _GROWTH
+        column = self.itemsize * (self.filled + growth) * course.watched / self.ranks
         return min(1.0, room / (column * course.touched))
 
     def memory(self) -> Memory:
@@ -94,7 +98,7 @@ class Costs:
             state=course.rows * (_ROW + _ROW_OUTPUT * course.outputs)
             + course.watched * (_WATCHED_ROW + _WATCHED_ROW_OUTPUT * course.outputs),
             blocks=min(self.memory_limit / 2, self.itemsize * max(at_once, bridges)),
-            columns=self.itemsize * self.kept * course.touched * course.watched / self.ranks,
+            columns=self.itemsize * self.filled * self.kept * course.touched * course.watched / self.ranks,
         )
 
     # ------------------------------------------------------------------------------------------------- kernel values
@@ -198,9 +202,9 @@ class Costs:
 
     def _products(self) -> float:
         course = self.course
-        keeping = self._keeping_ns * self.kept * course.touched * course.watched
+        keeping = self._keeping_ns * self.filled * self.kept * course.touched * course.watched
         computing = 1e-9 * (self.value_ns * self._product_values + keeping) / (self.ranks * self.threads)
-        reading = self.kept * course.all_moves * course.watched * self.itemsize
+        reading = self.filled * self.kept * course.all_moves * course.watched * self.itemsize
         return computing + reading / (self.ranks * self._rank_bandwidth)
 
     def _serial(self) -> float:

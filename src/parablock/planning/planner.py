@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from parablock.devices.memory import memory_bytes
-from parablock.planning.checks import one_of, positive, share_or_count, whole
+from parablock.planning.checks import one_of, positive, share, share_or_count, whole
 from parablock.planning.costs import Costs
-from parablock.planning.course import Course, default_iterations, default_support, default_watched
+from parablock.planning.course import Course, default_filled, default_iterations, default_support, default_watched
 from parablock.planning.forecast import Forecast
 from parablock.planning.machines import DEVICES, NETWORKS, Machine, Network
 from parablock.training import Settings
@@ -26,6 +26,7 @@ def plan(
     support: float | None = None,
     watched: float | None = None,
     iterations: int | None = None,
+    filled: float | None = None,
     coefficients: str = "sparse",
     outputs: int = 1,
     nonzeros: float | None = None,
@@ -60,6 +61,10 @@ def plan(
     iterations : int, optional
         Outer iterations; by default 6 + 2 support / (rows of a block), for ``tol=1e-3``, and a fifth of that less for
         each power of ten that `tol` is larger. Wide kernels need more.
+    filled : float, optional
+        Part of the kernel columns that is not zero, the rest of which takes no memory: with a narrow kernel little. By
+        default that of covtype in float32, 42 / sqrt(rows) and at least 0.05, where `support` is that of data like
+        covtype, too; otherwise all of it.
     coefficients : {"sparse", "dense"}, default="sparse"
         "dense" where every row has a coefficient: logistic and ridge regression.
     outputs : int, default=1
@@ -102,6 +107,9 @@ def plan(
     one_of("data", data, ("replicated", "sharded"))
     if nonzeros is not None and positive("nonzeros", nonzeros) > features:
         raise ValueError(f"nonzeros must be at most the number of features, {features:,}; got {nonzeros!r}.")
+    if filled is None:
+        like_covtype = support is None and coefficients == "sparse" and dtype == "float32"
+        filled = default_filled(rows) if like_covtype else 1.0
     machine = DEVICES[device] if machine is None else _instance(Machine, "machine", machine)
     if isinstance(network, str):
         network = NETWORKS[one_of("network", network, NETWORKS)]
@@ -116,6 +124,7 @@ def plan(
         machine=machine,
         network=_instance(Network, "network", network),
         memory_limit=machine.memory if memory_limit is None else memory_bytes(memory_limit),
+        filled=share("filled", filled),
     )
     course = costs.course
     return Forecast(

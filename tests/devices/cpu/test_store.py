@@ -61,6 +61,28 @@ def test_columns_without_a_place_are_computed_every_time(X):
             assert device.kernel_evaluations == (100 + 30 * times) * N
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("gamma", [2.0, 2e5])
+def test_columns_that_are_mostly_zero_leave_room_for_others(n_jobs, gamma):
+    """Rows on a line, neighbours side by side: of the narrow kernel's columns there are as many again, and more."""
+    count, kernel = 3000, RBF(gamma)
+    X = np.linspace(0.0, 1.0, count)[:, None]
+    device = CpuDevice(n_jobs, 2 * 600 * count * 8)  # half of the limit is the store's: 600 columns
+    with device.session():
+        samples = device.samples(X, kernel)
+        K, coef = device.gram(kernel, samples, samples), np.random.default_rng(0).normal(size=(2, count))
+        device.kernel_evaluations = 0
+        for _ in range(2):
+            found = device.column_dot(kernel, samples, samples, np.arange(count), coef)
+            assert found == pytest.approx(product(K, np.arange(count), coef), abs=1e-10)
+        again = device.kernel_evaluations / count - count  # columns that were computed a second time
+        assert again == (count - 600 if gamma == 2.0 else 0)
+        some = np.arange(0, count, 5)
+        device.extend(kernel, samples, [samples], samples, some, (count, count))
+        found = device.column_dot(kernel, samples, samples, some, coef[:, some])
+        assert found == pytest.approx(product(K, some, coef[:, some]), abs=1e-10)
+
+
 @pytest.mark.parametrize("kernel", [Precomputed(), Called(lambda A, B: A @ B.T)])
 def test_the_users_own_kernels(X, kernel):
     K = X @ X.T

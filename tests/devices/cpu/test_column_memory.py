@@ -13,6 +13,7 @@ from parablock.devices.cpu.strips import STRIP, Strips
 from parablock.devices.cpu.whole import WholeColumns
 
 Memory = WholeColumns | Strips
+MORE = 2500  # bytes that strips of a column may take beside its values
 kinds = st.sampled_from([WholeColumns, Strips])
 dtypes = st.sampled_from([np.float32, np.float64])
 # Samples that come at a time, and how many of their values are computed at a time.
@@ -31,7 +32,7 @@ def kernel_columns(columns: int, samples: int, dtype: type, seed: int) -> np.nda
 
 
 def written(kind: type[Memory], values: np.ndarray, arrivals: list[tuple[int, int]], most: int, first: int) -> Memory:
-    memory = kind(most, values.shape[1], most * values[0].nbytes, values.dtype)
+    memory = kind(most, values.shape[1], most * (values[0].nbytes + MORE), values.dtype)
     plain = memory._memory if isinstance(memory, Strips) else memory._columns
     plain[:] = np.nan  # whatever was there before must not be seen
     start = 0
@@ -116,7 +117,7 @@ def test_strips_without_values_take_no_memory(dtype: type) -> None:
     samples = 5 * STRIP
     values = np.zeros((3, samples), dtype=dtype)
     values[1, 2 * STRIP + 7] = 1.0
-    memory = Strips(10, samples, 3 * values[0].nbytes, dtype)
+    memory = Strips(10, samples, 3 * (values[0].nbytes + MORE), dtype)
     assert memory.room_for(0) == 3  # all of whose values might be other than zero
     memory._memory[:] = np.nan
     memory.follow(0, samples)
@@ -129,7 +130,7 @@ def test_strips_without_values_take_no_memory(dtype: type) -> None:
 def test_room_is_kept_for_samples_that_may_follow(dtype: type) -> None:
     """Even if none of their values is zero, and they come a few at a time."""
     samples, rng = 7 * STRIP, np.random.default_rng(0)
-    memory = Strips(100, samples, 10 * samples * np.dtype(dtype).itemsize, dtype)
+    memory = Strips(100, samples, 10 * (samples * np.dtype(dtype).itemsize + MORE), dtype)
     memory.follow(0, 3 * STRIP)
     count = memory.room_for(0)
     assert count == 10

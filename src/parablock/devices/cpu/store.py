@@ -114,9 +114,9 @@ class ColumnStore:
         self.used = len(places)
 
     def plan(self, rows: np.ndarray, sources: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which of the rows have their columns kept already, which get a place now, and which find none for sure; as
-        positions in `rows`. The places of new columns follow each other. If many of their values turn out to be zero,
-        there is room for more of them next time."""
+        """Which of the rows have their columns kept already, which get a place now, and which find none; as positions
+        in `rows`. The places of new columns follow each other. There is room for these whatever their values are; if
+        many turn out to be zero, there is room for others next time."""
         if self._memory is None and len(rows):
             self._memory = self._memory_for(sources.take(rows[:: -(-len(rows) // _LOOK)]))
         self._number(rows)

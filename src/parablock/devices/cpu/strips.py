@@ -32,35 +32,33 @@ class Strips:
     length : int
         Samples that there may be.
     room : int
-        Bytes that columns may take.
+        Bytes that columns may take, and the table of where their strips are.
     dtype : dtype
     """
 
     def __init__(self, most: int, length: int, room: int, dtype: Any) -> None:
-        self.most, self.length = most, length
+        self._most, self._length = most, length
         self._lanes = LINE // np.dtype(dtype).itemsize
         self._edges = np.zeros(1, dtype=np.int64)  # where every strip begins, and the last one ends
         self._size = np.empty(0, dtype=np.int64)  # of every strip, in cache lines
-        dense = min(most, room // max(1, length * np.dtype(dtype).itemsize))
-        lines = dense * self._lines_to_come()
+        lines = min(room // LINE, most * self._lines_to_come())
         # Memory that is not written to yet costs nothing, so all of it is asked for at once.
         self._memory = empty_lines(1, lines * self._lanes, dtype)[0]
         self._used, self._columns = 0, 0  # lines of it, and by how many columns
-        kind = np.int32 if lines < 2**31 else np.int64
         # Of every strip and column: its first line in the memory, counted from 1; 0 where all is zero.
-        self._line = np.zeros((length // STRIP + _SPARE, most), dtype=kind)
+        self._line = np.zeros((length // STRIP + _SPARE, most), dtype=np.int32 if lines < 2**31 else np.int64)
         self._lock = threading.Lock()
 
     def _lines_to_come(self) -> int:
         """That samples which may follow may take of a column."""
-        more = self.length - int(self._edges[-1])
+        more = self._length - int(self._edges[-1])
         return -(-more // self._lanes) + _ARRIVALS if more > 0 else 0
 
     def room_for(self, columns: int) -> int:
         """How many more columns there is room for beside so many, even if none of their values is zero."""
-        to_come = self._lines_to_come()
-        free = len(self._memory) // self._lanes - self._used - columns * to_come
-        return min(self.most - columns, max(0, free) // max(1, int(self._size.sum()) + to_come))
+        set_aside = self._lines_to_come() + -(-self._line[:, :1].nbytes // LINE)  # beside what it takes now
+        free = len(self._memory) // self._lanes - self._used - columns * set_aside
+        return min(self._most - columns, max(0, free) // (int(self._size.sum()) + set_aside))
 
     def follow(self, start: int, stop: int) -> None:
         """Samples from start to stop follow those that are there, in strips of their own."""
@@ -68,7 +66,7 @@ class Strips:
         self._size = -(-np.diff(self._edges) // self._lanes)
         missing = len(self._size) - len(self._line)
         if missing > 0:
-            more = np.zeros((missing + _SPARE, self.most), dtype=self._line.dtype)
+            more = np.zeros((missing + _SPARE, self._most), dtype=self._line.dtype)
             self._line = np.concatenate((self._line, more))
 
     def _between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ class WholeColumns:
     """
 
     def __init__(self, most: int, length: int, room: int, dtype: Any) -> None:
-        self.length = length
+        self._samples = 0
         capacity = min(most, room // max(1, length * np.dtype(dtype).itemsize))
         # Memory that is not written to yet costs nothing, so all of it is asked for at once.
         self._columns = empty_lines(capacity, length, dtype)
@@ -36,6 +36,7 @@ class WholeColumns:
 
     def follow(self, start: int, stop: int) -> None:
         """Samples from start to stop follow those that are there."""
+        self._samples = stop
 
     def write(self, values: np.ndarray, column: int, start: int) -> None:
         """Values of the columns from the given one on, of the samples from start on."""
@@ -63,7 +64,7 @@ class WholeColumns:
         """Forget all other columns; these (in ascending order) are the first ones from now on."""
         for column, old in enumerate(columns.tolist()):
             if column != old:
-                self._columns[column] = self._columns[old]
+                self._columns[column, : self._samples] = self._columns[old, : self._samples]
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parablock.devices.cpu.strips import STRIP
 from parablock.engines.dealing import KEPT_SHARE, LARGEST_SHARE, SEEN_SHARE, Draws, numbers_of, pieces_of, with_drawn
 from parablock.engines.shares import Shares
 from parablock.engines.sharing import TOGETHER, interleaved
@@ -47,6 +48,10 @@ def test_interleaved_shares_are_even_and_from_everywhere(count, ranks):
         assert (np.diff(whole) == 1).all() or count < ranks * TOGETHER
         if len(whole) > 1:  # the next one of all ranks lies between
             assert (np.diff(whole[:, 0])[:-1] == ranks * TOGETHER).all()
+
+
+def test_neighbours_that_stay_together_are_a_strip():
+    assert TOGETHER == STRIP
 
 
 def played(sizes, pieces, most, machine, rng):

@@ -14,9 +14,7 @@ from parablock.kernels import Kernel
 from parablock.mapped import some_rows, stretches
 from parablock.tensors import TensorRows
 
-TOGETHER = (
-    256  # rows that are computed by one rank because they are neighbours: those of a strip (`devices.cpu.strips`)
-)
+TOGETHER = 256  # neighbours that stay with one rank: as many as a strip has (`devices.cpu.strips`)
 
 
 class Shard:

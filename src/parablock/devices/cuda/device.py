@@ -126,7 +126,7 @@ class CudaDevice(Device):
         room: tuple[int, int],
     ) -> None:
         for _ in more:
-            """Nothing is kept, but whoever makes them may count on being asked."""
+            pass  # nothing is kept, but whoever makes them counts on being asked
 
     # ------------------------------------------------------------------------------------------------------- blocks
 

@@ -13,6 +13,7 @@ from parablock.devices.cpu.coordinate_descent import (
     Block,
     Rule,
     _extremes,
+    _partner,
     descend,
     new_progress,
     prepare,
@@ -325,13 +326,40 @@ def test_every_choice_can_be_asked_for():
     assert [BlockSolver(choice).choice for choice in CHOICES] == list(CHOICES)
 
 
-@given(seeds, st.integers(1, 700), st.sampled_from([np.float32, np.float64]))
-def test_the_worst_violators_are_found_among_any_number_of_variables(seed, n, dtype):
-    """Over chunks of every length, with infinities and either sign."""
+lengths = st.integers(1, 700)  # chunks of every length
+precisions = st.sampled_from([np.float32, np.float64])
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2])
+@given(seeds, lengths, precisions)
+def test_the_worst_violators_are_found_among_any_number_of_variables(columns, seed, n, dtype):
+    """After a step along none, one or two columns; with infinities and either sign."""
     rng = np.random.default_rng(seed)
     decision, left, right = (rng.normal(size=n).astype(dtype) * 10.0 ** rng.integers(-8, 8) for _ in range(3))
     left[rng.random(n) < 0.3], right[rng.random(n) < 0.3] = -np.inf, np.inf
     decision, left, right = (values.astype(dtype) for values in (decision, left, right))
-    up, highest, down, lowest = _extremes(decision, left, right)
+    moved, step = rng.normal(size=(2, n)).astype(dtype), rng.normal()
+    expected = decision + step * sum(moved[:columns] * np.array([[1.0], [-1.0]])[:columns])
+    up, highest, down, lowest = _extremes(decision, left, right, step, *moved[:columns])
+    np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-5)
     assert highest == (-(decision + right)).max() == -(decision + right)[up]
     assert lowest == (decision + left).max() == (decision + left)[down]
+
+
+@given(seeds, lengths, precisions)
+def test_the_best_partner_is_found_among_any_number_of_variables(seed, n, dtype):
+    rng = np.random.default_rng(seed)
+    block = Descent("squared_error", seed, 1, dtype).block._replace(
+        storage=rng.uniform(size=(1, n)).astype(dtype),
+        diagonal=np.ones(n, dtype),
+        decision=rng.normal(size=n).astype(dtype),
+        left=np.where(rng.random(n) < 0.3, -np.inf, rng.normal(size=n)).astype(dtype),
+        curvature=rng.uniform(0.1, 1.0, size=n).astype(dtype),
+        slot=np.zeros(n, dtype=np.int64),
+    )
+    downward, own = block.decision + block.left, 1.0 + block.curvature[0]
+    highest, lowest = 1.0, float(downward.max())
+    violation = highest + downward
+    promise = violation**2 / (own + 1.0 + block.curvature - 2.0 * block.storage[0])
+    promise[violation <= 0.01 * (highest + lowest)] = 0.0
+    assert promise[_partner(block, 0, highest, lowest)] == pytest.approx(promise.max(), rel=1e-5)

@@ -36,13 +36,16 @@ CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}
 Slopes = Any  # a loss's compiled slopes
 Extremes = tuple[int, float, int, float]  # who wants most to grow, how much; to shrink, how much
 CONVERGED = -1  # other results of `descend` are the indices of missing columns
-_CHUNK = 128
 _TINY = 1e-12
+_CHUNK: Any = np.uintp(128)
+_BEGIN: Any = np.uintp(0)
+# Nothing here makes an array or outlives the arrays that it is given, so Numba's runtime, which counts references to
+# them, is left out: a Block holds fourteen, and counting them at every call takes longer than an update's arithmetic.
+_COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 # For passes over a block. Infinities are ordinary values here, so the flag that excludes them is left out; NumPy's
 # errors are chosen because Python's would put a branch before every division.
 _PASS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
+    **_COMPILED,
     "fastmath": {"nnan", "nsz", "reassoc", "contract", "arcp"},
     "error_model": "numpy",
 }
@@ -89,14 +92,14 @@ def new_progress(seed: int) -> Progress:
     return Progress(np.array([0, 0, -1], dtype=np.int64), np.full(1, -1.0), np.array([seed], dtype=np.uint64))
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def prepare(slopes: Slopes, parameter: float, block: Block) -> None:
     """Fill the slopes of every variable."""
     for i in range(len(block.coef)):
         _refresh(slopes, parameter, block, i)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def descend(slopes: Slopes, parameter: float, kink: float, block: Block, rule: Rule, progress: Progress) -> int:
     """Update variables until the block has converged (returns CONVERGED) or a kernel column is missing."""
     size = len(block.coef)
@@ -145,15 +148,14 @@ def descend(slopes: Slopes, parameter: float, kink: float, block: Block, rule: R
             return CONVERGED  # the violation is below what this precision resolves
         if rule.pairs:
             grown, shrunk = block.storage[block.slot[grows]], block.storage[block.slot[shrinks]]
-            _add_difference(block.decision, grown, shrunk, step)
+            up, highest, down, lowest = _extremes(block.decision, block.left, block.right, step, grown, shrunk)
         else:
-            moved = max(grows, shrinks)
-            _add(block.decision, block.storage[block.slot[moved]], step if grows >= 0 else -step)
-        up, highest, down, lowest = _extremes(block.decision, block.left, block.right)
+            change, column = step if grows >= 0 else -step, block.storage[block.slot[max(grows, shrinks)]]
+            up, highest, down, lowest = _extremes(block.decision, block.left, block.right, change, column)
     return CONVERGED
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _random(state: np.ndarray, size: int) -> Any:
     # Knuth's linear congruential generator: a state of its own a block, so that results repeat whatever thread
     # solves it.
@@ -161,7 +163,7 @@ def _random(state: np.ndarray, size: int) -> Any:
     return np.int64(state[0] >> np.uint64(33)) % size
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _refresh(slopes: Slopes, parameter: float, block: Block, i: int) -> None:
     left, right, curvature = slopes(block.coef[i], block.target[i], block.weight[i], parameter)
     block.left[i], block.right[i], block.curvature[i] = left, right, curvature
@@ -170,7 +172,7 @@ def _refresh(slopes: Slopes, parameter: float, block: Block, i: int) -> None:
 # --------------------------------------------------------------------- one step along one or two variables
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _move(slopes: Slopes, parameter: float, kink: float, block: Block, grows: int, shrinks: int) -> float:
     """Move to the exact minimum along the direction; return how far.
 
@@ -223,7 +225,7 @@ def _move(slopes: Slopes, parameter: float, kink: float, block: Block, grows: in
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _root(
     slopes: Slopes,
     parameter: float,
@@ -255,7 +257,7 @@ def _root(
     return step
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _slope_at(
     slopes: Slopes, parameter: float, block: Block, grows: int, shrinks: int, step: float, leaving: bool
 ) -> tuple[float, float]:
@@ -273,7 +275,7 @@ def _slope_at(
     return slope, curvature
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _next_break(coef: float, lower: float, upper: float, kink: float, sign: float) -> float:
     """How far it is to the next bound or kink."""
     if sign > 0.0:
@@ -281,7 +283,7 @@ def _next_break(coef: float, lower: float, upper: float, kink: float, sign: floa
     return coef - (kink if coef > kink else lower)
 
 
-@njit(cache=True, nogil=True)
+@njit(**_COMPILED)
 def _land(coef: float, lower: float, upper: float, kink: float) -> float:
     """Rounding must not leave a variable a hair away from a bound or kink that it has reached."""
     for place in (lower, upper, kink):
@@ -293,7 +295,8 @@ def _land(coef: float, lower: float, upper: float, kink: float) -> float:
 # ------------------------------------------------------------- passes over the block, written to be vectorised
 #
 # The compiler turns sums, products and the largest of many into vector instructions, but not the search for where that
-# is. So every pass goes over slices of a chunk's length, remembers the best chunk, and looks the place up in that.
+# is. So every pass goes over the block in chunks, remembers the best chunk, and looks the place up in that: as the
+# smallest of many, without leaving the loop early. Places are unsigned, because a signed one might count from the end.
 
 
 @intrinsic
@@ -310,36 +313,34 @@ def _larger(context: Any, one: Any, other: Any) -> Any:
 
 
 @njit(**_PASS)
-def _partner(block: Block, grows: int, highest: float, lowest: float) -> int:
+def _partner(block: Block, grows: int, highest: float, lowest: float) -> Any:
     """The shrinking variable with which the pair promises the largest decrease, to second order.
 
     Two nearly equal samples promise much for any violation, also for one that is but rounding: pairs that violate
     far less than the worst do not count, nor differences of kernel values below their precision.
     """
     column = block.storage[block.slot[grows]]
+    decision, left, diagonal, curvature = block.decision, block.left, block.diagonal, block.curvature
     precision = column.dtype.type
-    zero, own, high = precision(0.0), block.diagonal[grows] + block.curvature[grows], precision(highest)
+    zero, own, high = precision(0.0), diagonal[grows] + curvature[grows], precision(highest)
     gate = precision(0.01 * (highest + lowest))
     least_bend = precision(abs(own) * (1e-6 if column.itemsize == 4 else 1e-12) + 1e-12)
-    size = len(column)
-    best, where = zero, 0
-    for start in range(0, size, _CHUNK):
-        stop = min(start + _CHUNK, size)
-        decision, left = block.decision[start:stop], block.left[start:stop]
-        diagonal, curvature = block.diagonal[start:stop], block.curvature[start:stop]
-        values = column[start:stop]
+    size = np.uintp(len(column))
+    best, where = zero, _BEGIN
+    for start in range(_BEGIN, size, _CHUNK):
         top = zero
-        for t in range(len(values)):
-            violation, bend = high + decision[t] + left[t], own + diagonal[t] + curvature[t] - values[t] - values[t]
+        for t in range(start, min(start + _CHUNK, size)):
+            violation, bend = high + decision[t] + left[t], own + diagonal[t] + curvature[t] - column[t] - column[t]
             top = _larger(top, _promise(violation, bend, gate, least_bend))  # type: ignore[call-arg]
         if top > best:
             best, where = top, start
-    enough = best * precision(1.0 - 1e-6)  # one at a time, the last digit may be another
-    for t in range(where, min(where + _CHUNK, size)):
-        bend = own + block.diagonal[t] + block.curvature[t] - column[t] - column[t]
-        if _promise(high + block.decision[t] + block.left[t], bend, gate, least_bend) >= enough:
-            return t
-    return where
+    enough = best * precision(1.0 - 1e-6)  # another loop may come to another last digit
+    last = min(where + _CHUNK, size) - np.uintp(1)
+    place = last
+    for t in range(where, last):
+        violation, bend = high + decision[t] + left[t], own + diagonal[t] + curvature[t] - column[t] - column[t]
+        place = min(place, t if _promise(violation, bend, gate, least_bend) >= enough else last)
+    return np.int64(place)
 
 
 @njit(**_PASS, inline="always")
@@ -349,43 +350,42 @@ def _promise(violation: Any, bend: Any, gate: Any, least_bend: Any) -> Any:
 
 
 @njit(**_PASS)
-def _add(decision: np.ndarray, column: np.ndarray, step: float) -> None:
-    factor = decision.dtype.type(step)
-    for t in range(len(decision)):
-        decision[t] += factor * column[t]
+def _extremes(
+    decision: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    step: float = 0.0,
+    grown: np.ndarray | None = None,
+    shrunk: np.ndarray | None = None,
+) -> Extremes:
+    """Who wants most to grow, by how much; who wants most to shrink, by how much: once `decision` has followed a step.
 
-
-@njit(**_PASS)
-def _add_difference(decision: np.ndarray, grown: np.ndarray, shrunk: np.ndarray, step: float) -> None:
-    factor = decision.dtype.type(step)
-    for t in range(len(decision)):
-        decision[t] += factor * (grown[t] - shrunk[t])
-
-
-@njit(**_PASS)
-def _extremes(decision: np.ndarray, left: np.ndarray, right: np.ndarray) -> Extremes:
-    """Who wants most to grow, by how much; who wants most to shrink, by how much."""
-    size = len(decision)
-    least = decision.dtype.type(-np.inf)
-    highest, lowest, up, down = least, least, 0, 0
-    for start in range(0, size, _CHUNK):
-        stop = min(start + _CHUNK, size)
-        now, to_left, to_right = decision[start:stop], left[start:stop], right[start:stop]
+    Which columns there are to follow is known when this is compiled, so that the loop itself does not ask.
+    """
+    precision = decision.dtype.type
+    factor, least = precision(step), precision(-np.inf)
+    size = np.uintp(len(decision))
+    highest, lowest, up, down = least, least, _BEGIN, _BEGIN
+    for start in range(_BEGIN, size, _CHUNK):
         top_up, top_down = least, least
-        for t in range(len(now)):
-            top_up = _larger(top_up, -(now[t] + to_right[t]))  # type: ignore[call-arg]
-            top_down = _larger(top_down, now[t] + to_left[t])
+        for t in range(start, min(start + _CHUNK, size)):
+            if grown is not None:
+                decision[t] += factor * (grown[t] if shrunk is None else grown[t] - shrunk[t])
+            top_up = _larger(top_up, -(decision[t] + right[t]))  # type: ignore[call-arg]
+            top_down = _larger(top_down, decision[t] + left[t])
         if top_up > highest:
             highest, up = top_up, start
         if top_down > lowest:
             lowest, down = top_down, start
-    # One sum of two numbers has the same last digit wherever it is computed.
-    for t in range(up, min(up + _CHUNK, size)):
-        if -(decision[t] + right[t]) == highest:
-            up = t
-            break
-    for t in range(down, min(down + _CHUNK, size)):
-        if decision[t] + left[t] == lowest:
-            down = t
-            break
+    up, down = _place_of(-highest, decision, right, up), _place_of(lowest, decision, left, down)
     return up, np.float64(highest), down, np.float64(lowest)
+
+
+@njit(**_PASS)
+def _place_of(value: float, decision: np.ndarray, slope: np.ndarray, start: Any) -> Any:
+    """Where in a chunk the sum is the value; a sum of two numbers has the same last digit wherever it is computed."""
+    last = min(start + _CHUNK, np.uintp(len(decision))) - np.uintp(1)
+    place = last
+    for t in range(start, last):
+        place = min(place, t if decision[t] + slope[t] == value else last)
+    return np.int64(place)

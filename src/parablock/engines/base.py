@@ -17,15 +17,17 @@ from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
-from parablock.devices.base import BlockRule, BlockStep, Device
+from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows
 from parablock.kernels import Kernel
 from parablock.mapped import column_means
 from parablock.monitor.checkpoint import Shelf
 from parablock.partition import Partition, Partitioner
+from parablock.partition.regions import Regions
 from parablock.problem import Problem
 
 S = TypeVar("S")
 T = TypeVar("T")
+Ahead = Callable[[ReadableRows], Regions | None]  # regions of the blocks that come next, among all rows
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,12 @@ class Crew(ABC):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool,
+        ahead: Ahead | None = None,
     ) -> list[BlockStep]:
         """Solve every block at the point (coef, decision): Algorithm 1, line 4.
 
-        With `keep` the same blocks will come again.
+        With `keep` the same blocks will come again. A machine that has none to solve may look ahead meanwhile, for the
+        next `regroup`.
         """
 
     @abstractmethod

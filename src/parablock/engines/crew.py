@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows, Samples
-from parablock.engines.base import Counts, Crew
+from parablock.engines.base import Ahead, Counts, Crew
 from parablock.engines.dealing import SEEN_SHARE, Draws, pieces_of, with_drawn
 from parablock.engines.sanity import refuse_nonsense
 from parablock.engines.shares import Shares
@@ -29,6 +29,7 @@ from parablock.engines.sharing import PartRows, ShardedRows, assigned, even_part
 from parablock.engines.talk import Talk
 from parablock.kernels import Kernel
 from parablock.partition import Partition, Partitioner
+from parablock.partition.regions import Regions
 from parablock.problem import Problem
 
 S = TypeVar("S")
@@ -74,6 +75,7 @@ class RankCrew(Crew):
         self.shares = Shares(_divided(rows, self.numbers, talk.size)) if shares is None else shares
         self.samples = self.rows.take(self.shares.rows[talk.rank])
         self._everyone: Samples | None = None
+        self._regions: Regions | None = None  # of the next blocks
 
     def _bring(self, rows: np.ndarray) -> None:
         if isinstance(self.all_rows, ShardedRows):
@@ -149,6 +151,7 @@ class RankCrew(Crew):
 
         def make() -> list[int]:
             crew = RankCrew(*parts, numbers, shares, self.deals, self.largest_given)
+            crew._regions = before._regions
             made.append(crew)
             there = room, shares.most or int(len(crew.samples) * room / max(1, len(rows)))
             more = chain((crew.samples,), crew._growing(draws))
@@ -176,14 +179,17 @@ class RankCrew(Crew):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool,
+        ahead: Ahead | None = None,
     ) -> list[BlockStep]:
         dealt = self.deals and not keep and len(blocks) > self.size
         order = range(len(blocks)) if rule.order is None else rule.order
         groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
         bridge = len(blocks) == 1 and self.size > 1 and not keep
         matrix, columns = self._head_start(blocks[0]) if bridge else (None, None)
+        # One rank for all; of sharded data it would not have the rows.
+        looks_ahead = bridge and self.talk.rank == self.shares.fastest()[1] and isinstance(self.all_rows, Samples)
 
-        def work() -> list[tuple[int, BlockStep]]:
+        def work() -> tuple[list[tuple[int, BlockStep]], Regions | None]:
             steps = list(
                 chain.from_iterable(self._steps(problem, point, blocks, some, rule, keep, matrix) for some in groups)
             )
@@ -191,9 +197,11 @@ class RankCrew(Crew):
                 # Get ready for the product: most rows of a bridge will move. Also the rank that has solved it: where
                 # all keep the same columns, it makes no difference to the last digit which of them has a row.
                 self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0], columns)
-            return steps
+            return steps, ahead(self.rows) if ahead is not None and looks_ahead else None
 
-        found = dict(chain.from_iterable(self.talk.together(work)))
+        solved, regions = zip(*self.talk.together(work), strict=True)
+        self._regions = next((found for found in regions if found is not None), None)
+        found = dict(chain.from_iterable(solved))
         return [found[number] for number in range(len(blocks))]
 
     def _assigned(self, blocks: Sequence[np.ndarray]) -> list[list[int]]:
@@ -348,6 +356,9 @@ class RankCrew(Crew):
         self, partitioner: Partitioner, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         rows, n_blocks = self.agree((rows, n_blocks))
+        regions, self._regions = self._regions, None
+        if regions is not None and (blocks := regions.blocks(self.rows, rows, self._spread)) is not None:
+            return blocks
         self._bring(rows)
         return partitioner.shared_regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng, self._spread)
 

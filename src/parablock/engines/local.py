@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
-from parablock.engines.base import Counts, Crew, Engine
+from parablock.engines.base import Ahead, Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.kernels import Kernel
 from parablock.partition import Partition, Partitioner
@@ -56,6 +56,7 @@ class LocalCrew(Crew):
         blocks: Sequence[np.ndarray],
         rule: BlockRule,
         keep: bool,
+        ahead: Ahead | None = None,
     ) -> list[BlockStep]:
         return self.device.solve_blocks(self.kernel, self.samples, problem, point, blocks, rule, keep)
 

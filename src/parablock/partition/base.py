@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ from parablock import vectors
 from parablock.compact import squared_norms, stacked
 from parablock.devices.base import Device, ReadableRows, Rows, Samples
 from parablock.kernels import Kernel
+
+if TYPE_CHECKING:
+    from parablock.partition.regions import Regions
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -259,6 +262,12 @@ class Partitioner(ABC):
         """The same where several machines have these rows, as in `shared_blocks`."""
         own = np.random.default_rng(int(rng.integers(2**62)))
         return spread(lambda count: self.regroup(device, kernel, samples, rows, count, own), [n_blocks])[0]
+
+    def regions(
+        self, device: Device, samples: ReadableRows, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
+    ) -> Regions | None:
+        """Where blocks of rows like these may lie, for rows that are not known yet; None if the method has no such."""
+        return None
 
     def restricted(self, rows: np.ndarray) -> Partitioner:
         """A partitioner of the given rows, numbered anew."""

@@ -14,6 +14,7 @@ from parablock.compact import squared_norms, without_unused
 from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner, Spread
+from parablock.partition.regions import Regions
 
 SAMPLE = 256  # rows that a node's two centres are found on
 LLOYD_STEPS = 3
@@ -71,6 +72,11 @@ class TreePartitioner(Partitioner):
         if device.has_own_tree:
             return super().shared_regroup(device, kernel, samples, rows, n_blocks, rng, spread)
         return _shared_leaves(samples, (rows, n_blocks), rng, spread)
+
+    def regions(
+        self, device: Device, samples: ReadableRows, rows: np.ndarray, n_blocks: int, rng: np.random.Generator
+    ) -> Regions | None:
+        return None if device.has_own_tree else Regions.of(samples, rows, n_blocks, rng)
 
 
 def _leaves(samples: ReadableRows, root: Node, rng: np.random.Generator) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from parablock import vectors
 from parablock.devices.base import BlockRule, BlockStep
+from parablock.engines.base import Ahead
 from parablock.problem import Measure, Problem, not_numbers
 from parablock.solver.block_solvers import BlockSolver
 from parablock.solver.line_search import Line, Vectors, armijo_step, combined, exact_step, plane_step
@@ -46,8 +47,10 @@ class Options:
     rest: bool
 
 
-def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> list[BlockStep]:
-    """Line 4: every block on its own."""
+def solve(
+    part: Part, plan: Plan, options: Options, state: State, seed: int, ahead: Ahead | None = None
+) -> list[BlockStep]:
+    """Line 4: every block on its own; who has none may look ahead to the next ones."""
     solver = options.block_solver
     rule = BlockRule(
         outputs=plan.outputs,
@@ -63,7 +66,7 @@ def solve(part: Part, plan: Plan, options: Options, state: State, seed: int) -> 
         order=plan.order,
     )
     point = state.coef, state.decision
-    return part.crew.solve(part.problem, point, plan.blocks, rule, keep=plan.kind == "partition")
+    return part.crew.solve(part.problem, point, plan.blocks, rule, plan.kind == "partition", ahead)
 
 
 @dataclass(frozen=True)

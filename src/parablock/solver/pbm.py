@@ -23,10 +23,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from parablock import vectors
-from parablock.devices.base import BlockStep
-from parablock.engines.base import Counts
+from parablock.devices.base import BlockStep, ReadableRows
+from parablock.engines.base import Ahead, Counts
 from parablock.monitor import Record
 from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
+from parablock.partition.regions import Regions
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
@@ -200,7 +201,9 @@ class _Run:
         plan = self.schedule.next(measures, lambda rows, n_blocks: part.regroup(rows, n_blocks, rng))
         plan = plan.hardest_first(measures) if part.crew.device.solves_in_turn else plan
         plan = plan.agreed(part.crew.agree)
-        steps: Sequence[BlockStep] = solve(part, plan, self.options, self.state, int(rng.integers(2**62)))
+        seed = int(rng.integers(2**62))
+        ahead = self._ahead(seed) if plan.kind == "bridge" else None
+        steps: Sequence[BlockStep] = solve(part, plan, self.options, self.state, seed, ahead)
         if plan.kind == "partition":
             self.local = LocalStep(self.state.coef, steps)
         if self.options.rest and self.state.iteration == 0:
@@ -219,6 +222,18 @@ class _Run:
             changed=iteration.changed,
             updates=sum(step.updates for step in steps),
         )
+
+    def _ahead(self, seed: int) -> Ahead:
+        """Where the blocks after a bridge will lie, as far as can be said before it is solved."""
+        part, schedule, measures = self.part, self.schedule, self.state.measures
+
+        def regions(samples: ReadableRows) -> Regions | None:
+            rows_and_count = schedule.ahead(measures)
+            if rows_and_count is None:
+                return None
+            return part.partitioner.regions(part.crew.device, samples, *rows_and_count, np.random.default_rng(seed))
+
+        return regions
 
     def check(self) -> None:
         """See how all rows stand, and watch from now on also those that want to move; all of them, if none do."""

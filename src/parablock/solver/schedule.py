@@ -102,6 +102,11 @@ class Schedule(ABC):
     def next(self, measures: Sequence[Measure], regroup: Regroup) -> Plan:
         """The blocks of the next iteration, from how the outputs stand."""
 
+    def ahead(self, measures: Sequence[Measure]) -> tuple[np.ndarray, int] | None:
+        """After a bridge: the rows that fresh blocks would be cut from as the outputs stand now, and how many blocks;
+        None where no fresh ones will be needed."""
+        return None
+
     def learn(self, plan: Plan, step: float) -> None:
         """Take note of the step size that the plan's blocks led to."""
 
@@ -196,12 +201,23 @@ class RegroupedSchedule(Schedule):
     def remember(self, memory: dict[str, Any]) -> None:
         self._iteration, self.most_blocks = memory["iteration"], memory["most_blocks"]
 
+    def ahead(self, measures: Sequence[Measure]) -> tuple[np.ndarray, int] | None:
+        rows = Wishes.of(measures, self.tol).active_rows()
+        return rows, self._count(min(len(rows), self._room))
+
     def _fresh_blocks(self, wishes: Wishes, regroup: Regroup) -> list[np.ndarray]:
         rows = wishes.active_rows()
-        room = self.most_blocks * self.block_size
-        if len(rows) > room:
-            rows = sampled_rows(wishes, rows, room, self.rng)
-        return regroup(rows, for_unequal(-(-len(rows) // self.block_size), self.machines))
+        if len(rows) > self._room:
+            rows = sampled_rows(wishes, rows, self._room, self.rng)
+        return regroup(rows, self._count(len(rows)))
+
+    @property
+    def _room(self) -> int:
+        return self.most_blocks * self.block_size
+
+    def _count(self, rows: int) -> int:
+        """Blocks for so many rows."""
+        return for_unequal(-(-rows // self.block_size), self.machines)
 
 
 def evenly(blocks: int, machines: int) -> int:

@@ -7,6 +7,7 @@ kernel values.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,11 @@ class DenseSamples(CpuSamples):
 
     def features(self, rows: Any = slice(None)) -> Any:
         return rows_of(self.X, rows)
+
+    @cached_property
+    def used(self) -> np.ndarray:
+        """The features that some row has. Looking takes a while, and many short products ask again."""
+        return np.flatnonzero(self.X.any(axis=0))
 
     def with_features(self, features: np.ndarray) -> DenseSamples:
         return DenseSamples(np.take(self.X, features, axis=1), self.kind, self.self_overlap)
@@ -256,7 +262,7 @@ def used_features(samples: CpuSamples) -> np.ndarray | None:
     """
     if not isinstance(samples, DenseSamples):
         return None
-    used = np.flatnonzero(samples.X.any(axis=0))
+    used = samples.used
     return used if len(used) < (1.0 - _FEW_FEATURES) * samples.X.shape[1] else None
 
 

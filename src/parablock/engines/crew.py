@@ -186,8 +186,10 @@ class RankCrew(Crew):
         groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
         bridge = len(blocks) == 1 and self.size > 1 and not keep
         matrix, columns = self._head_start(blocks[0]) if bridge else (None, None)
-        # One rank for all; of sharded data it would not have the rows.
-        looks_ahead = bridge and self.talk.rank == self.shares.fastest()[1] and isinstance(self.all_rows, Samples)
+        # One rank for all, and if possible always the same: others need not load what is compiled for it. Of sharded
+        # data it would not have the rows.
+        looks_ahead = bridge and self.talk.rank == int(self.shares.fastest()[0] == 0)
+        looks_ahead = looks_ahead and not isinstance(self.all_rows, ShardedRows)
 
         def work() -> tuple[list[tuple[int, BlockStep]], Regions | None]:
             steps = list(

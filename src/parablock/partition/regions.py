@@ -16,10 +16,10 @@ from numba import njit
 from parablock.devices.base import ReadableRows
 from parablock.partition.base import Spread
 
-OF_A_LEAF = 512  # rows of the sample
+OF_A_LEAF = 256  # rows of the sample
 STRETCH = 1024  # rows that one machine looks at
 UNEVEN = 1.5  # times the mean size that no block may exceed: many equal rows all fall into one leaf
-CENTRES_OF, LLOYD_STEPS = 256, 3  # rows that a node's two centres are found on, and steps of 2-means
+SAMPLE, LLOYD_STEPS = 256, 3  # rows that a node's two centres are found on, and steps of 2-means
 _LOOP: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
@@ -75,7 +75,7 @@ def _grown(points: Any, leaves: int, draws: Any) -> Any:
         if last - first == 1:
             continue
         own, half = order[begin:end], (last - first) // 2
-        _between_two_centres(points, own, draws[node], direction[node])
+        direction[node] = between_two_centres(points, own, draws[node])
         for i in range(len(own)):
             along[i] = _product(points[own[i]], direction[node])
         if len(own) > 0:
@@ -111,19 +111,19 @@ def _put_first(own: Any, along: Any, threshold: float) -> int:
 
 
 @njit(**_LOOP)
-def _between_two_centres(points: Any, own: Any, draw: int, direction: Any) -> None:
+def between_two_centres(points: Any, own: Any, draw: int) -> Any:
     """From one centre to the other of two, by a few steps of 2-means on some of the own points."""
     if len(own) < 2:
-        return
-    some = own[:: -(-len(own) // CENTRES_OF)]
+        return np.zeros(points.shape[1], points.dtype)
+    some = own[:: -(-len(own) // SAMPLE)]
     start, second, farthest = points[some[draw % len(some)]], some[0], points.dtype.type(-1)
     for i in some:
         difference = points[i] - start
         distance = _product(difference, difference)
         if distance > farthest:
             farthest, second = distance, i
-    direction[:] = start - points[second]
-    middle, sums = (start + points[second]) / 2, np.empty((2, points.shape[1]), points.dtype)
+    direction, middle = start - points[second], (start + points[second]) / 2
+    sums = np.empty((2, points.shape[1]), points.dtype)
     for _ in range(LLOYD_STEPS):
         offset, counts = _product(direction, middle), np.zeros(2, points.dtype)
         sums[:] = 0
@@ -133,9 +133,10 @@ def _between_two_centres(points: Any, own: Any, draw: int, direction: Any) -> No
             for f in range(points.shape[1]):
                 sums[side, f] += points[i, f]
         if counts.min() == 0:
-            return
+            break
         one, other = sums[0] / counts[0], sums[1] / counts[1]
-        direction[:], middle = one - other, (one + other) / 2
+        direction, middle = one - other, (one + other) / 2
+    return direction
 
 
 @njit(**_LOOP)

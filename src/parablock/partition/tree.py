@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +13,8 @@ from parablock.compact import squared_norms, without_unused
 from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.kernels import Kernel
 from parablock.partition.base import Centres, Partitioner, Spread
-from parablock.partition.regions import Regions
+from parablock.partition.regions import LLOYD_STEPS, SAMPLE, Regions, between_two_centres
 
-SAMPLE = 256  # rows that a node's two centres are found on
-LLOYD_STEPS = 3
 FEW_NODES, STRETCH = 8, 2048  # so few nodes are shared by the machines, in stretches of about so many rows
 WHOLE = 10_000  # rows of a node that one machine cuts into all its leaves: sooner than a message a level would be sent
 Node = tuple[np.ndarray, int]  # rows in ascending order, and how many leaves they will be
@@ -173,17 +170,21 @@ def first_half(size: int, parts: int) -> int:
 def _direction(samples: ReadableRows, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """From one centre to the other of two, by a few steps of 2-means on a sample of the node's rows."""
     points = samples.features(node if len(node) <= SAMPLE else rng.choice(node, size=SAMPLE, replace=False))
-    if not sp.issparse(points) or points.nnz >= points.shape[1]:
-        return _between_centres(points, rng)
+    draw = int(rng.integers(points.shape[0]))
+    if not sp.issparse(points):
+        return between_two_centres(np.ascontiguousarray(points), np.arange(len(points)), draw)
+    if points.nnz >= points.shape[1]:
+        return _between_sparse_centres(points, draw)
     narrow, used = without_unused(points)
     direction = np.zeros(points.shape[1], dtype=points.dtype)
-    direction[used] = _between_centres(narrow, rng)
+    direction[used] = _between_sparse_centres(narrow, draw)
     return direction
 
 
-def _between_centres(points: Any, rng: np.random.Generator) -> np.ndarray:
-    first = _row(points, int(rng.integers(points.shape[0])))
-    second = _row(points, int(np.argmin(points @ first - 0.5 * squared_norms(points))))  # the farthest from the first
+def _between_sparse_centres(points: sp.csr_matrix, draw: int) -> np.ndarray:
+    first = points[draw].toarray().ravel()
+    farthest = int(np.argmin(points @ first - 0.5 * squared_norms(points)))
+    second = points[farthest].toarray().ravel()
     total = np.asarray(points.sum(axis=0)).ravel()
     for _ in range(LLOYD_STEPS):
         side = points @ (first - second) > 0.5 * (first @ first - second @ second)
@@ -193,7 +194,3 @@ def _between_centres(points: Any, rng: np.random.Generator) -> np.ndarray:
         own = side.astype(points.dtype) @ points
         first, second = own / count, (total - own) / (len(side) - count)
     return first - second
-
-
-def _row(points: Any, number: int) -> np.ndarray:
-    return points[number].toarray().ravel() if sp.issparse(points) else points[number]

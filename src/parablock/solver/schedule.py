@@ -78,15 +78,19 @@ class Plan:
         """The plan that begins with the blocks that are likely to be most work: those whose worst pair of variables is
         farthest from converged, and of equal ones those in which more variables find a partner."""
 
-        def hardness(number: int) -> tuple[float, int]:
-            block, worst, partners = self.blocks[number], 0.0, 0
-            for output in self.outputs if self.of_block is None else self.of_block[number]:
-                upward, downward = measures[output].upward[block], measures[output].downward[block]
-                worst = max(worst, float(upward.max() + downward.max()))
-                partners += min(int((upward > 0).sum()), int((downward > 0).sum()))
-            return worst, partners
-
-        return replace(self, order=sorted(range(len(self.blocks)), key=hardness, reverse=True))
+        worst, partners = np.zeros(len(self.blocks)), np.zeros(len(self.blocks), dtype=np.intp)
+        for output in self.outputs:
+            own = [n for n in range(len(self.blocks)) if self.of_block is None or output in self.of_block[n]]
+            if not own:
+                continue
+            rows = np.concatenate([self.blocks[number] for number in own])
+            starts = np.cumsum([0] + [len(self.blocks[number]) for number in own[:-1]])
+            wishes = measures[output].upward[rows], measures[output].downward[rows]
+            farthest = sum(np.maximum.reduceat(wish, starts) for wish in wishes)
+            movers = [np.add.reduceat(wish > 0, starts, dtype=np.intp) for wish in wishes]
+            worst[own] = np.maximum(worst[own], farthest)
+            partners[own] += np.minimum(*movers)
+        return replace(self, order=np.lexsort((-partners, -worst)).tolist())
 
     def agreed(self, agree: Callable[[Plan], Plan]) -> Plan:
         """The first machine's plan. Blocks of neighbours need not be told: these all machines have found together."""

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from parablock.devices.cuda.sparse import INNER_PRODUCT, SparseOperand, gram, kernel_dot
-from parablock.partition.tree import LLOYD_STEPS, SAMPLE, first_half
+from parablock.partition.regions import LLOYD_STEPS, SAMPLE
+from parablock.partition.tree import first_half
 
 
 def tree(rows: SparseOperand, n_blocks: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from parablock.partition.tree import LLOYD_STEPS, SAMPLE, first_half
+from parablock.partition.regions import LLOYD_STEPS, SAMPLE
+from parablock.partition.tree import first_half
 
 _ELEMENTS_AT_ONCE = 1 << 28  # of rows that are projected: a bound on memory
 

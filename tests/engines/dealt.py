@@ -17,6 +17,7 @@ from parablock.engines import MPIEngine, common, dealing
 from parablock.engines.crew import RankCrew
 from parablock.engines.mpi import MPITalk
 from parablock.engines.shares import Shares
+from parablock.partition.regions import Regions
 
 COMM, MPI_WIN = MPI.COMM_WORLD, MPI.Win
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
@@ -71,6 +72,7 @@ def fits():
     options = {"C": 10, "gamma": 5, "n_blocks": 12, "random_state": 0, "n_jobs": 1, "tol": 1e-3}
     rows, models, solved, slow, alone = [], [], [], [None], []
     draw, settle, steps, prefetch = dealing.Draws.__iter__, Shares.settle, RankCrew._steps, CpuDevice.prefetch
+    look_ahead, cut, looks, cuts = Regions.of, Regions.blocks, [], []
 
     def slowly(self):
         for piece in draw(self):
@@ -101,6 +103,15 @@ def fits():
 
     noting_columns.due = False
 
+    def noting_looks(samples, rows, *others):
+        looks.append(len(rows))
+        return look_ahead(samples, rows, *others)
+
+    def noting_cuts(self, samples, rows, spread):
+        blocks = cut(self, samples, rows, spread)
+        cuts.append(blocks is not None)
+        return blocks
+
     def fit(**more):
         rows.append([])
         solved.append(0)
@@ -109,7 +120,7 @@ def fits():
         return KernelSVC(engine=engine, **options, **more).fit(X, y)
 
     dealing.Draws.__iter__, Shares.settle, RankCrew._steps = slowly, noted, noting_bridges
-    CpuDevice.prefetch = noting_columns
+    CpuDevice.prefetch, Regions.of, Regions.blocks = noting_columns, noting_looks, noting_cuts
     for slow[0] in range(SIZE):
         model = fit()
         models.append(hashlib.sha256(model.dual_coef_.tobytes() + model.support_.tobytes()).hexdigest())
@@ -124,6 +135,9 @@ def fits():
         "rows by slow rank": [first for first, _ in rows[:SIZE]],
         "and with those that woke": [later for _, later in rows[:SIZE]],
         "bridges by slow rank": np.transpose(COMM.allgather(solved[:SIZE])).tolist(),
+        "bridges": COMM.allreduce(sum(solved)),
+        "looks ahead": COMM.allreduce(len(looks)),
+        "blocks that were looked ahead to": sum(cuts),
         "models": models,
         "objective": model.dual_objective_,
         "of two machines": machines.dual_objective_,

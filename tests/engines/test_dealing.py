@@ -140,6 +140,7 @@ def test_which_rank_is_slow_decides_who_works_but_not_what_comes_out(ranks):
             assert some[slow] < 0.95 * np.mean(some)
     for slow, bridges in enumerate(found["bridges by slow rank"]):
         assert sum(bridges) > bridges[slow] == 0
+    assert found["bridges"] >= found["looks ahead"] >= found["blocks that were looked ahead to"] > 0
     assert len(set(found["models"])) == 1
     assert found["objective"] == pytest.approx(found["of one process"], rel=1e-5)
     for name in ("of two machines", "without memory in common"):

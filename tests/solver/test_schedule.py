@@ -227,6 +227,27 @@ def test_a_single_short_step_does_not_end_with_an_empty_block():
         schedule.learn(plan, 0.0)
 
 
+@given(seeds, st.integers(60, 300), st.integers(1, 20))
+def test_rows_that_are_looked_ahead_to_are_those_of_the_next_blocks_if_nothing_changes(seed, n, machines):
+    asked = []
+
+    def regroup(rows, n_blocks):
+        asked.append((rows, n_blocks))
+        return cut(rows, n_blocks)
+
+    schedule = RegroupedSchedule(rows_of(n, 6), 10, True, TOL, np.random.default_rng(seed), machines=machines)
+    everyone = [random_measure(seed, n)]
+    kinds = [schedule.next(everyone, regroup).kind for _ in range(2)]
+    rows, n_blocks = schedule.ahead(everyone)
+    assert [*kinds, schedule.next(everyone, regroup).kind] == ["regrouped", "bridge", "regrouped"]
+    np.testing.assert_array_equal(rows, asked[-1][0])
+    assert n_blocks == asked[-1][1]
+
+
+def test_fixed_blocks_need_no_look_ahead():
+    assert FixedSchedule(rows_of(20, 4), 10, True, TOL).ahead([random_measure(0, 20)]) is None
+
+
 # ------------------------------------------------------------------------------------------------------ bridges
 
 

@@ -107,8 +107,8 @@ def fits():
         looks.append(len(rows))
         return look_ahead(samples, rows, *others)
 
-    def noting_cuts(self, samples, rows, spread):
-        blocks = cut(self, samples, rows, spread)
+    def noting_cuts(self, *arguments):
+        blocks = cut(self, *arguments)
         cuts.append(blocks is not None)
         return blocks
 

@@ -35,7 +35,7 @@ def test_rows_that_nobody_knew_of_fall_into_one_region_each(device, n, count, fe
     if len(known) < 2 * count:
         assert regions is None
         return
-    blocks = regions.blocks(samples, rows, alone)
+    blocks = regions.blocks(samples, rows, count, alone)
     if blocks is None:  # few rows of each
         assert len(rows) < 60 * count
         return
@@ -49,7 +49,9 @@ def test_rows_that_nobody_knew_of_fall_into_one_region_each(device, n, count, fe
 def test_regions_of_all_rows_are_of_equal_size(device, count):
     rows = np.arange(count * OF_A_LEAF)  # no more than the sample
     _, samples = samples_of(device, len(rows))
-    sizes = [len(b) for b in Regions.of(samples, rows, count, np.random.default_rng(0)).blocks(samples, rows, alone)]
+    sizes = [
+        len(b) for b in Regions.of(samples, rows, count, np.random.default_rng(0)).blocks(samples, rows, count, alone)
+    ]
     assert len(sizes) == count
     assert max(sizes) - min(sizes) <= np.ceil(np.log2(count))  # a row more or less at every level
 
@@ -58,7 +60,7 @@ def test_regions_are_as_good_as_an_exact_tree(device):
     X, samples = samples_of(device, 20_000)
     rows, count = np.flatnonzero(X[:, 0] > -1), 16
     exact = make_partitioner("tree", len(X)).regroup(device, HALF, samples, rows, count, np.random.default_rng(0))
-    regions = Regions.of(samples, rows, count, np.random.default_rng(0)).blocks(samples, rows, alone)
+    regions = Regions.of(samples, rows, count, np.random.default_rng(0)).blocks(samples, rows, count, alone)
 
     def spread(blocks):
         return sum(X[block].var(axis=0).sum() * len(block) for block in blocks)
@@ -77,18 +79,31 @@ def test_machines_look_at_some_rows_each_and_find_the_same_blocks(device):
         said.append([look(stretch) for stretch in stretches])
         return said[-1]
 
-    one = regions.blocks(samples, rows, busy)
-    other = regions.blocks(samples, rows, lambda look, stretches: said[0])
+    one = regions.blocks(samples, rows, 6, busy)
+    other = regions.blocks(samples, rows, 6, lambda look, stretches: said[0])
     assert len(said) == 1  # message
     assert sum(part.nbytes for part in said[0]) == len(rows)
     for mine, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
+def test_very_wide_rows_have_no_regions(device):
+    samples = device.samples(np.ones((60, 2**18)), HALF)
+    assert Regions.of(samples, np.arange(60), 5, np.random.default_rng(0)) is None
+
+
 def test_equal_rows_are_left_to_an_exact_tree(device):
     samples = device.samples(np.ones((3000, 3)), HALF)
     rows = np.arange(3000)
-    assert Regions.of(samples, rows, 8, np.random.default_rng(0)).blocks(samples, rows, alone) is None
+    assert Regions.of(samples, rows, 8, np.random.default_rng(0)).blocks(samples, rows, 8, alone) is None
+
+
+@pytest.mark.parametrize(("n_blocks", "will_do"), [(1, False), (5, False), (6, True), (12, True), (13, False)])
+def test_other_numbers_of_blocks_are_cut_anew(device, n_blocks, will_do):
+    _, samples = samples_of(device, 3000)
+    rows = np.arange(3000)
+    regions = Regions.of(samples, rows, 8, np.random.default_rng(0))
+    assert (regions.blocks(samples, rows, n_blocks, alone) is not None) == will_do
 
 
 def test_sparse_rows_and_other_methods_have_no_regions(device):

@@ -359,7 +359,7 @@ class RankCrew(Crew):
     ) -> list[np.ndarray]:
         rows, n_blocks = self.agree((rows, n_blocks))
         regions, self._regions = self._regions, None
-        if regions is not None and (blocks := regions.blocks(self.rows, rows, self._spread)) is not None:
+        if regions is not None and (blocks := regions.blocks(self.rows, rows, n_blocks, self._spread)) is not None:
             return blocks
         self._bring(rows)
         return partitioner.shared_regroup(self.device, self.kernel, self.rows, rows, n_blocks, rng, self._spread)

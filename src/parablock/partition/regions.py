@@ -16,9 +16,10 @@ from numba import njit
 from parablock.devices.base import ReadableRows
 from parablock.partition.base import Spread
 
-OF_A_LEAF = 256  # rows of the sample
+OF_A_LEAF, VALUES = 256, 2**21  # rows of the sample, and the most values in all: wide rows take longer
 STRETCH = 1024  # rows that one machine looks at
 UNEVEN = 1.5  # times the mean size that no block may exceed: many equal rows all fall into one leaf
+APART = 1.5  # times as many regions as blocks, or blocks as regions, are too many
 SAMPLE, LLOYD_STEPS = 256, 3  # rows that a node's two centres are found on, and steps of 2-means
 _LOOP: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
 
@@ -33,17 +34,21 @@ class Regions(NamedTuple):
 
     @classmethod
     def of(cls, samples: ReadableRows, rows: np.ndarray, count: int, rng: np.random.Generator) -> Regions | None:
-        """So many, with about as many of the rows in each; None of rows that are not dense, or too few for a sample."""
-        if count < 2 or len(rows) < 2 * count:
+        """So many, with about as many of the rows in each; None of rows that are not dense, too few, or too wide."""
+        size = min(len(rows), OF_A_LEAF * count, VALUES // samples.features(rows[:1]).shape[1])
+        if count < 2 or size < 2 * count:
             return None
-        points = samples.features(rng.choice(rows, size=min(len(rows), OF_A_LEAF * count), replace=False))
+        points = samples.features(np.sort(rng.choice(rows, size=size, replace=False)))
         if not isinstance(points, np.ndarray):
             return None
         return cls(*_grown(np.ascontiguousarray(points), count, rng.integers(2**62, size=count)))
 
-    def blocks(self, samples: ReadableRows, rows: np.ndarray, spread: Spread) -> list[np.ndarray] | None:
-        """The rows of each region, without empty ones; None if they are too uneven."""
+    def blocks(self, samples: ReadableRows, rows: np.ndarray, n_blocks: int, spread: Spread) -> list[np.ndarray] | None:
+        """The rows of each region, without empty ones; None if that would be other numbers of blocks than are wanted by
+        now, or blocks that are too uneven."""
         count = len(self.threshold) + 1
+        if max(count, n_blocks) > APART * min(count, n_blocks):
+            return None
         kind = np.min_scalar_type(count)
 
         def look(stretch: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """What a machine and a network can do.
 
 The numbers of the CPU are of one core of an AMD EPYC with AVX-512: kernel values by ``python -m benchmarks.cpu work``,
-the others from where the seconds of fits of covtype (20,000 and 50,000 rows, one thread) went. Those of the GPU are of
-an NVIDIA H200. What is assumed and not measured says so.
+the others from where the seconds of fits of covtype (20,000 and 50,000 rows, one thread) went; updates are of one core
+of an Intel Xeon. Those of the GPU are of an NVIDIA H200. What is assumed and not measured says so.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Machine:
     cores: int = 16
     value_ns: float = 1.26
     feature_ns: float = 0.026
-    update_ns: float = 0.0
-    update_row_ns: float = 2.0
+    update_ns: float = 300.0
+    update_row_ns: float = 0.6
     core_bandwidth: float = 16e9
     bandwidth: float = 100e9  # assumed: sixteen cores of a server reach the limit of its memory
     row_ns: float = 80.0

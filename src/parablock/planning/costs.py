@@ -106,9 +106,12 @@ class Costs:
     @property
     def value_ns(self) -> float:
         """Of one core."""
-        a_number = self.machine.feature_ns * (_GATHERED if self.sparse else 1)
+        return self._value_ns_on(self.machine)
+
+    def _value_ns_on(self, machine: Machine) -> float:
+        a_number = machine.feature_ns * (_GATHERED if self.sparse else 1)
         # Twice as long a number: half as many fit a vector register.
-        return (self.machine.value_ns + a_number * self.row_values) * self.itemsize / 4
+        return (machine.value_ns + a_number * self.row_values) * self.itemsize / 4
 
     @property
     def _product_values(self) -> float:
@@ -125,7 +128,8 @@ class Costs:
     def kernel_values(self) -> float:
         """n b / 2 of the first blocks, the products, and later blocks, of which one rank copies what it has kept."""
         course = self.course
-        copied = self.kept if self.ranks == 1 and self.value_ns > _COPY_NS else 0.0
+        # What is copied and what is computed anew does not depend on how fast this machine is.
+        copied = self.kept if self.ranks == 1 and self._value_ns_on(Machine()) > _COPY_NS else 0.0
         first = course.rows * course.block / 2
         regrouped = (course.regrouped - 1) * course.active * min(course.block, course.active) / 2
         bridges = course.bridges * course.outputs * course.bridge**2 / 2

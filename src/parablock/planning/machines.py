@@ -49,8 +49,8 @@ class Machine:
     cores: int = 16
     value_ns: float = 1.26
     feature_ns: float = 0.026
-    update_ns: float = 300.0
-    update_row_ns: float = 0.6
+    update_ns: float = 0.0
+    update_row_ns: float = 1.5
     core_bandwidth: float = 16e9
     bandwidth: float = 100e9  # assumed: sixteen cores of a server reach the limit of its memory
     row_ns: float = 80.0

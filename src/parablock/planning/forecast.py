@@ -113,7 +113,7 @@ class Forecast:
     >>> forecast.support_vectors, forecast.iterations
     (72885, 42)
     >>> f"{forecast.efficiency:.0%}"
-    '220%'
+    '229%'
     """
 
     rows: int

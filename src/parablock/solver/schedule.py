@@ -107,8 +107,8 @@ class Schedule(ABC):
         """The blocks of the next iteration, from how the outputs stand."""
 
     def ahead(self, measures: Sequence[Measure]) -> tuple[np.ndarray, int] | None:
-        """After a bridge: the rows that fresh blocks would be cut from as the outputs stand now, and how many blocks;
-        None where no fresh ones will be needed."""
+        """While a bridge is solved: the rows that the blocks after it would be cut from as the outputs stand now, and
+        how many blocks; None where the next blocks are there already."""
         return None
 
     def learn(self, plan: Plan, step: float) -> None:

@@ -64,10 +64,10 @@ def test_covtype_sample_gives_the_machine_of_svc(covtype):
 
 
 def test_covtype_sample_without_intercept_has_its_objective_certified(covtype):
-    X, y, _, _ = covtype
+    X, y = covtype[0].astype(float), covtype[1]
     # A violation of tol in every row would be a gap of C n tol: this tol is what the last line needs.
     model = KernelSVC(C=32, gamma=32, fit_intercept=False, random_state=0, tol=1e-4).fit(X, y)
-    K, coef = rbf(X.astype(float), gamma=32), full_coef(model, len(X))[0]
+    K, coef = rbf(X, gamma=32), full_coef(model, len(X))[0]
     dual = y @ coef - 0.5 * coef @ K @ coef
     primal = 0.5 * coef @ K @ coef + 32 * np.maximum(0, 1 - y * (K @ coef)).sum()
     assert model.dual_objective_ == pytest.approx(dual, rel=1e-4)

@@ -244,3 +244,10 @@ def test_document_has_a_place_for_every_table(tmp_path):
 
 def test_plan_is_public():
     assert "plan" in parablock.__all__
+
+
+def test_how_fast_a_machine_computes_does_not_change_what_it_computes():
+    slow, fast = Machine(), Machine(value_ns=0.1, feature_ns=0.01)
+    one, other = (plan(10_000, 54, machine=machine) for machine in (slow, fast))
+    assert one.kernel_values == other.kernel_values
+    assert one.seconds.total > other.seconds.total

@@ -186,10 +186,8 @@ class RankCrew(Crew):
         groups = ([order[place]] for place in self.talk.deal(len(blocks))) if dealt else self._assigned(blocks)
         bridge = len(blocks) == 1 and self.size > 1 and not keep
         matrix, columns = self._head_start(blocks[0]) if bridge else (None, None)
-        # One rank for all, and if possible always the same: others need not load what is compiled for it. Of sharded
-        # data it would not have the rows.
-        looks_ahead = bridge and self.talk.rank == int(self.shares.fastest()[0] == 0)
-        looks_ahead = looks_ahead and not isinstance(self.all_rows, ShardedRows)
+        if not (bridge and self._looks_ahead()):
+            ahead = None
 
         def work() -> tuple[list[tuple[int, BlockStep]], Regions | None]:
             steps = list(
@@ -199,7 +197,7 @@ class RankCrew(Crew):
                 # Get ready for the product: most rows of a bridge will move. Also the rank that has solved it: where
                 # all keep the same columns, it makes no difference to the last digit which of them has a row.
                 self.device.prefetch(self.kernel, self.samples, self.rows, blocks[0], columns)
-            return steps, ahead(self.rows) if ahead is not None and looks_ahead else None
+            return steps, None if ahead is None else ahead(self.rows)
 
         solved, regions = zip(*self.talk.together(work), strict=True)
         self._regions = next((found for found in regions if found is not None), None)
@@ -215,6 +213,11 @@ class RankCrew(Crew):
             rank = self.shares.fastest()[rank]  # if all wait for one, it should be a fast one
         mine = np.flatnonzero(rank == self.talk.rank).tolist()
         return [mine] if mine else []
+
+    def _looks_ahead(self) -> bool:
+        """Whether this rank is the one that does so while another solves a bridge: the first that is not that other, so
+        that others need not load what is compiled for it. Of sharded data it would not have the rows."""
+        return not isinstance(self.all_rows, ShardedRows) and self.talk.rank == int(self.shares.fastest()[0] == 0)
 
     def _head_start(self, bridge: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
         """What the ranks of one machine compute for that one of them which solves a bridge, because all wait for it:

@@ -77,7 +77,6 @@ class Plan:
     def hardest_first(self, measures: Sequence[Measure]) -> Plan:
         """The plan that begins with the blocks that are likely to be most work: those whose worst pair of variables is
         farthest from converged, and of equal ones those in which more variables find a partner."""
-
         worst, partners = np.zeros(len(self.blocks)), np.zeros(len(self.blocks), dtype=np.intp)
         for output in self.outputs:
             own = [n for n in range(len(self.blocks)) if self.of_block is None or output in self.of_block[n]]

@@ -57,9 +57,13 @@ def test_a_checkpoint_is_left_to_resume_from(clock, tmp_path):
     fit_quietly(model, X, y)
     resumed = machine(checkpoint=tmp_path / "run.checkpoint", resume=True).fit(X, y)
     whole = machine().fit(X, y)
-    assert [record.iteration for record in resumed.history_] == [record.iteration for record in whole.history_]
-    assert resumed.history_[: len(model.history_)] == model.history_
-    assert resumed.dual_objective_ == pytest.approx(whole.dual_objective_, rel=1e-9)
+    stopped = len(model.history_)
+    assert resumed.history_[:stopped] == model.history_
+    assert resumed.history_[stopped].iteration == model.n_iter_ + 1
+    assert resumed.stop_reason_ == whole.stop_reason_ == "converged"
+    # Both are below the optimum by no more than their gap; how many iterations that takes may depend on rounding.
+    gap = max(resumed.duality_gap_, whole.duality_gap_)
+    assert resumed.dual_objective_ == pytest.approx(whole.dual_objective_, abs=gap)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])

@@ -175,7 +175,7 @@ def raising(error):
         (ImportError("device='cuda' needs PyTorch"), 1, "error: device='cuda' needs PyTorch"),
         (KeyError("x"), 1, "error: KeyError: 'x'; this should not happen, --traceback shows where it did"),
         (PermissionError(13, "Permission denied", "file"), 1, "error: file: Permission denied"),
-        (OSError(28, "No space left on device", "runs/.out.txt.17.part"), 1, "error: runs/out.txt: No space left"),
+        (OSError(28, "No space left on device", "runs/out.txt"), 1, "error: runs/out.txt: No space left"),
         (KeyboardInterrupt(), 130, "interrupted; no unfinished file is left"),
     ],
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -27,9 +26,7 @@ class UsageError(Exception):
 def explained(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        # Files are written under another name, and get theirs when they are whole.
-        name = re.sub(r"(^|/)\.([^/]+)\.\d+\.part$", r"\1\2", os.fsdecode(error.filename))
-        text = f"{name}: {error.strerror}"
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, MemoryError):
         text = f"there is not enough memory ({error or 'no more is told'}); --memory-limit bounds kernel values"
     elif isinstance(error, (*_EXPECTED, UsageError, ArgumentTypeError)):

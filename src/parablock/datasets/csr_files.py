@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.mapped import csr_over
+from parablock.replacing import new_folder
 
 _PARTS = ("data", "indices", "indptr", "shape")
 
@@ -45,9 +44,6 @@ def save_csr(folder: str | os.PathLike[str], matrix: Any) -> None:
             f"save_csr writes SciPy sparse matrices; got {type(matrix).__name__}. Dense arrays are written with "
             "np.save and opened with np.load(path, mmap_mode='r')."
         )
-    place = Path(folder)
-    if place.exists():
-        raise FileExistsError(f"{os.fspath(place)!r} is there already: remove it, or choose another name.")
     matrix = matrix.tocsr()
     arrays = {
         "data": matrix.data,
@@ -55,19 +51,12 @@ def save_csr(folder: str | os.PathLike[str], matrix: Any) -> None:
         "indptr": matrix.indptr,
         "shape": np.array(matrix.shape, dtype=np.int64),
     }
-    place.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = place.with_name(f"{place.name}.{uuid.uuid4().hex}.unfinished")
-    unfinished.mkdir()
-    try:
+    with new_folder(folder) as unfinished:
         for name, array in arrays.items():
             with open(unfinished / f"{name}.npy", "wb") as file:
                 np.save(file, array)
                 file.flush()
                 os.fsync(file.fileno())
-        unfinished.rename(place)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
 
 
 def open_csr(folder: str | os.PathLike[str], start: int = 0, stop: int | None = None) -> sp.csr_matrix:

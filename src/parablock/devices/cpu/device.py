@@ -1,7 +1,6 @@
 """The CPU: BLAS for inner products, Numba for everything else, one thread a core.
 
-Each tile and each block is the work of one thread, with BLAS held to one thread: two pools of threads that
-fight for the same cores cost a factor of ten.
+Each tile and each block is the work of one thread, with BLAS held to one thread (`threads.py`).
 """
 
 from __future__ import annotations
@@ -9,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from itertools import pairwise
 from math import isqrt
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples, in_turn
 from parablock.devices.cpu.blocks import solve_block
@@ -24,6 +21,7 @@ from parablock.devices.cpu.columns import AT_ONCE, Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
+from parablock.devices.cpu.threads import limited_threads
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
@@ -50,7 +48,7 @@ class CpuDevice(Device):
 
     @contextmanager
     def session(self) -> Iterator[CpuDevice]:
-        with _threadpools().limit(limits={"blas": 1, "openmp": self.n_threads}):
+        with limited_threads(openmp=self.n_threads):
             self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
             try:
                 yield self
@@ -315,8 +313,3 @@ def _stretch(length: int, least: int, most: int) -> int:
 
 def _one_by_one(work: Callable[[int], T], items: Iterable[int]) -> list[T]:
     return [work(item) for item in items]
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -1,7 +1,7 @@
 """Fits a small problem, on MPI ranks where mpiexec started this, with a checkpoint after every iteration.
 
 Prints the number of iterations and the objective. A third argument "slow" makes every iteration slow, "loud" lets
-warnings be seen.
+warnings be seen, and "sharded" divides the rows among the ranks.
 """
 
 import os
@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 
+import numpy as np
 from sklearn.datasets import make_moons
 
 from parablock import Checkpoint, KernelSVC
@@ -29,13 +30,19 @@ def main(path, iterations, manner=""):
 
         CpuDevice.solve_blocks = slowly
     warnings.simplefilter("always" if manner == "loud" else "ignore")
-    model = KernelSVC(
-        **SETTINGS,
-        max_iter=int(iterations),
-        engine="mpi" if under_mpi else "local",
-        checkpoint=Checkpoint(path, seconds=0),
-        resume="auto",
-    ).fit(*make_moons(1500, noise=0.2, random_state=0))
+    X, y = make_moons(1500, noise=0.2, random_state=0)
+    settings = {**SETTINGS, "engine": "mpi" if under_mpi else "local"}
+    if manner == "sharded":
+        from mpi4py import MPI
+
+        from parablock.engines import MPIEngine
+
+        own = np.array_split(np.arange(len(y)), MPI.COMM_WORLD.Get_size())[MPI.COMM_WORLD.Get_rank()]
+        X, y = X[own], y[own]
+        settings |= {"gamma": "scale", "engine": MPIEngine(data="sharded")}
+    model = KernelSVC(**settings, max_iter=int(iterations), checkpoint=Checkpoint(path, seconds=0), resume="auto").fit(
+        X, y
+    )
     if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")) == "0":
         print(model.n_iter_, model.dual_objective_)
 

@@ -179,6 +179,18 @@ def test_another_number_of_ranks_goes_on(moons, path, first, second):
     assert float(words[-1]) == pytest.approx(straight.dual_objective_, rel=1e-6)
 
 
+@needs_mpi
+def test_rows_that_are_divided_among_another_number_of_ranks_go_on(moons, path):
+    """With gamma="scale", whose last digits depend on how rows are divided."""
+    straight = KernelSVC(**{**SETTINGS, "gamma": "scale"}).fit(*moons)
+    for ranks, iterations in ((3, 2), (2, 4), (1, 1000)):
+        done = run(ranks, f"{HERE}/fit_with_checkpoint.py", path, iterations, "sharded")
+        assert done.returncode == 0, done.stdout + done.stderr
+    words = done.stdout.split()
+    assert int(words[-2]) > 4
+    assert float(words[-1]) == pytest.approx(straight.dual_objective_, rel=1e-6)
+
+
 # ----------------------------------------------------------------------------------------------- what can go wrong
 
 
@@ -200,6 +212,28 @@ def test_another_problems_checkpoint_is_refused(moons, path, change):
     with pytest.raises(CheckpointError, match="another problem"):
         KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(X + 1e-3, y)
     assert path.read_bytes() == before
+
+
+def test_other_rows_beside_a_few_that_are_the_same_are_refused(path):
+    """What a look at 256 rows did not see."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    stopped_early(path, X, y, iterations=1)
+    kept = np.unique(np.linspace(0, 5999, 256).astype(int))
+    other, other_y = rng.normal(size=(6000, 3)), np.where(rng.random(6000) < 0.5, 1, -1)
+    other[kept], other_y[kept] = X[kept], y[kept]
+    for rows, labels in ((other, y), (X, other_y)):
+        with pytest.raises(CheckpointError, match="another problem"):
+            KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(rows, labels)
+    one = X.copy()
+    one[4321, 2] = np.nextafter(one[4321, 2], 9)
+    with pytest.raises(CheckpointError, match="another problem"):
+        KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(one, y)
+    weight = np.ones(6000)
+    weight[17] = 2
+    with pytest.raises(CheckpointError, match="another problem"):
+        KernelSVC(**SETTINGS, checkpoint=path, resume=True).fit(X, y, weight)
 
 
 def test_to_resume_from_nothing_is_an_error(moons, path):

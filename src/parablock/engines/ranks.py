@@ -22,7 +22,7 @@ from parablock.engines.base import Engine
 from parablock.engines.crew import RankCrew
 from parablock.engines.sharing import Shard, ShardedRows, even_parts
 from parablock.engines.talk import Talk
-from parablock.fingerprint import digest_of
+from parablock.hashing import digest_of
 from parablock.kernels import Kernel
 from parablock.mapped import column_means, column_totals, is_mapped
 from parablock.tensors import TensorRows

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.engines.talk import Talk
+from parablock.hashing import hash_of_rows
 from parablock.kernels import Kernel
 from parablock.mapped import some_rows, stretches
 from parablock.tensors import TensorRows
@@ -37,6 +38,13 @@ class Shard:
         """Weighted sums of all values and of their squares."""
         sums = self.talk.share(moments(self.own, share[self.starts[self.talk.rank] : self.starts[self.talk.rank + 1]]))
         return sum(first for first, _ in sums), sum(second for _, second in sums)
+
+    def hash_of_rows(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """Of all ranks' rows together, and of columns that every rank has in full."""
+        first, last = self.starts[self.talk.rank], self.starts[self.talk.rank + 1]
+        own = self.talk.share(hash_of_rows(self.own, [column[first:last] for column in columns], int(first)))
+        total: np.ndarray = np.add.reduce(own)
+        return total
 
     def keep(self, rows: np.ndarray) -> Shard:
         """The given rows (sorted) of all ranks, where they are."""

@@ -30,7 +30,7 @@ from parablock.monitor.history import Record
 from parablock.replacing import replacing
 
 logger = logging.getLogger("parablock")
-_MARK, _VERSION = b"parablock checkpoint\n", 3
+_MARK, _VERSION = b"parablock checkpoint\n", 4
 _HEADER = struct.Struct("<IQ32s")  # version, length, SHA-256
 TERMINATED = 128 + signal.SIGTERM  # exit status
 

@@ -8,6 +8,7 @@ folder on the same host removes it.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -63,6 +64,20 @@ def replacing(path: AnyPath) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 beside.unlink()
             raise
+
+
+def check_writable(path: AnyPath) -> None:
+    """Raise now what `replacing` would raise, where it can be known: there is no such folder, or it may not be written
+    to, or `path` is one itself."""
+    with _errors_name(path):
+        place = Path(os.path.realpath(path))
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if place.exists() and not place.is_file():
+            return
+        descriptor, beside = _new_file(place.parent, 0o600)
+        os.close(descriptor)
+        beside.unlink(missing_ok=True)
 
 
 @contextmanager

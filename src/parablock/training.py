@@ -27,7 +27,7 @@ from parablock.kernels import Kernel
 from parablock.losses import Loss
 from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
-from parablock.monitor.checkpoint import Keeper, Snapshot, read
+from parablock.monitor.checkpoint import Keeper, Snapshot, read, refuse_unwritable
 from parablock.partition import Partition, Partitioner, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
@@ -159,6 +159,7 @@ def train(
     watch : Watch, optional
         On every machine, or on none.
     """
+    _check_checkpoint(settings)
     with prepared(X, kernel, settings, rng) as ground:
         return ground.train(problem, rng, start, watch=watch)
 
@@ -345,6 +346,14 @@ def _schedule(
             machines=machines,
         )
     return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
+
+
+def _check_checkpoint(settings: Settings) -> None:
+    """Refuse a file that could not be written, before there is something to lose."""
+    engine, checkpoint = make_engine(settings.engine), settings.checkpoint
+    if checkpoint is not None:
+        path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
+        engine.checked(lambda: refuse_unwritable(path) if engine.is_first() else None)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from parablock import Checkpoint, CheckpointError, KernelLogisticRegression, KernelRidge, KernelSVC
+from parablock.callbacks import Callback
 from parablock.monitor import checkpoint as module
 from parablock.monitor.checkpoint import Snapshot, read, write
 from tests.engines.ranks import command, environment, needs_mpi, run
@@ -243,6 +244,37 @@ def test_to_resume_from_nothing_is_an_error(moons, path):
         KernelSVC(**SETTINGS, resume=True).fit(*moons)
 
 
+IS_ROOT = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+
+@pytest.mark.parametrize("resume", [False, True, "auto"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing/run.checkpoint", "No such file or directory"),
+        ("file/run.checkpoint", "Not a directory"),
+        ("folder", "Is a directory"),
+        ("n" * 300, "File name too long"),
+        pytest.param(
+            "locked/run.checkpoint", "Permission denied", marks=pytest.mark.skipif(IS_ROOT, reason="root may write")
+        ),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_an_error_before_the_fit(moons, tmp_path, name, message, resume):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "locked").mkdir(mode=0o500)
+    before = sorted(tmp_path.rglob("*"))
+
+    def never(X, Z):
+        raise AssertionError("The fit has begun.")
+
+    model = KernelSVC(**SETTINGS, kernel=never, checkpoint=tmp_path / name, resume=resume)
+    with pytest.raises(CheckpointError, match=f"Cannot write the checkpoint .*{name}': {message}"):
+        model.fit(*moons)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.01, 0.5, 0.999])
 def test_a_truncated_file_is_refused(path, share):
     write(path, snapshot(1000), "mine")
@@ -357,8 +389,37 @@ def test_sigterm_writes_a_checkpoint_and_leaves_without_a_traceback(path):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, out + err
     assert "Traceback" not in err
-    assert "checkpoint" in err
+    assert f"the checkpoint {path} is of iteration {read(path).iteration}" in err
     assert read(path).iteration >= 1
+
+
+@pytest.mark.parametrize("written", [0, 2])
+def test_sigterm_tells_of_the_checkpoint_that_there_is(moons, path, written, monkeypatch, caplog):
+    """Where no more could be written."""
+
+    class Terminate(Callback):
+        def iterated(self, run):
+            if run.record.iteration == 3:
+                signal.raise_signal(signal.SIGTERM)
+
+    def full(path, snapshot, *more):
+        if snapshot.iteration > written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, snapshot, *more)
+
+    monkeypatch.setattr(module, "write", full)
+    model = KernelSVC(**SETTINGS, checkpoint=Checkpoint(path, iterations=1)).set_callbacks(Terminate())
+    with pytest.warns(UserWarning, match="No space left"), pytest.raises(SystemExit):
+        model.fit(*moons)
+    (message,) = [record.message for record in caplog.records if "Terminated" in record.message]
+    assert "after iteration 3" in message
+    if written:
+        assert f"the checkpoint {path} is of iteration 2" in message
+        assert read(path).iteration == 2
+    else:
+        assert "no checkpoint was written" in message
+        assert str(path) not in message
+        assert not path.exists()
 
 
 @needs_mpi

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from parablock.monitor.history import Record
-from parablock.replacing import replacing
+from parablock.replacing import check_writable, replacing
 
 logger = logging.getLogger("parablock")
 _MARK, _VERSION = b"parablock checkpoint\n", 4
@@ -144,6 +144,17 @@ class Snapshot:
             last_step=None if self.last_step is None else (moved(self.last_step[0]), moved(self.last_step[1])),
             watched=None if self.watched is None else names[self.watched],
         )
+
+
+def refuse_unwritable(path: str | os.PathLike[str]) -> None:
+    """Raise an error now, instead of a warning after ten minutes of training."""
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise CheckpointError(
+            f"Cannot write the checkpoint {os.fspath(path)!r}: {error.strerror or error}. Choose a path in a folder "
+            "that exists and may be written to."
+        ) from error
 
 
 def write(path: str | os.PathLike[str], snapshot: Snapshot, fingerprint: str) -> None:
@@ -263,9 +274,15 @@ class Keeper:
         self.checkpoint, self.fingerprint, self.order, self.writes = checkpoint, fingerprint, order, writes
         self.shelf = shelf
         self.terminated = False
+        self._written: int | None = None  # the iteration that the checkpoint is of, if there is one
         self._last_time, self._last_iteration = time.monotonic(), 0
 
-    def started(self, iteration: int) -> None:
+    def resumed(self, iteration: int) -> None:
+        """The run goes on from there."""
+        self._written = iteration
+        self._waits_from(iteration)
+
+    def _waits_from(self, iteration: int) -> None:
         self._last_time, self._last_iteration = time.monotonic(), iteration
 
     def is_due(self, iteration: int) -> bool:
@@ -277,17 +294,24 @@ class Keeper:
 
     def save(self, snapshot: Snapshot) -> None:
         """Write, if this machine does. A disk that is full must not end a long run: the last checkpoint is intact."""
-        self.started(snapshot.iteration)
+        self._waits_from(snapshot.iteration)
         if not self.writes or self.checkpoint is None:
             return
         try:
             write(self.checkpoint.path, snapshot.put_back(self.order), self.fingerprint)
+            self._written = snapshot.iteration
         except OSError as error:
             warnings.warn(
                 f"Could not write the checkpoint {os.fspath(self.checkpoint.path)!r} after iteration "
                 f"{snapshot.iteration}: {error.strerror or error}. Training goes on; an earlier checkpoint, if there "
                 "was one, is intact."
             )
+
+    def what_is_left(self) -> str:
+        """The newest checkpoint of the run, in words."""
+        if self._written is None or self.checkpoint is None:
+            return "no checkpoint was written"
+        return f"the checkpoint {os.fspath(self.checkpoint.path)} is of iteration {self._written}"
 
     @contextmanager
     def listening(self) -> Iterator[None]:

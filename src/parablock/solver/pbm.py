@@ -303,9 +303,8 @@ class _Run:
         if keeper is None or keeper.checkpoint is None or not self.whole.crew.anyone(keeper.terminated):
             return
         keeper.save(self.snapshot())
-        logger.warning(
-            "Terminated after iteration %d; the checkpoint is %s.", self.state.iteration, keeper.checkpoint.path
-        )
+        what_is_left = self.whole.crew.agree(keeper.what_is_left())  # which the first machine knows
+        logger.warning("Terminated after iteration %d; %s.", self.state.iteration, what_is_left)
         raise SystemExit(TERMINATED)
 
     def snapshot(self) -> Snapshot:
@@ -343,7 +342,7 @@ class _Run:
             state = self._point_of(snapshot)
         self.state = replace(state, iteration=snapshot.iteration)
         if self.keeper is not None:
-            self.keeper.started(snapshot.iteration)
+            self.keeper.resumed(snapshot.iteration)
 
     def _where_it_stood(self, snapshot: Snapshot) -> State:
         """Everything as it was."""

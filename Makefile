@@ -11,12 +11,13 @@ CORES  := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # scikit-learn skips its array API checks unless SCIPY_ARRAY_API says that SciPy takes part.
 ONE_THREAD := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
-.PHONY: help demo test lint format docs paper clean
+.PHONY: help demo test check lint format docs paper clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     train on a sample of real data, beside scikit-learn, and save convergence.png"
 	@echo "make test     lint, type check and run all tests"
+	@echo "make check    the same without what is slow: no processes, browsers or interpreted kernels"
 	@echo "make lint     lint and type check only"
 	@echo "make format   rewrite the code in the house format"
 	@echo "make docs     build the documentation into build/docs/"
@@ -28,6 +29,9 @@ demo: $(VENV)/.installed-plot
 
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(CORES)
+
+check: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(CORES) -m "not slow"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

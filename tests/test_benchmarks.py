@@ -36,6 +36,7 @@ def fits():
 # ------------------------------------------------------------------------------------------------------------- a fit
 
 
+@pytest.mark.slow
 def test_worker_measures_a_fit(fits):
     own, peer = fits["parablock"], fits["scikit-learn"]
     assert (own.rows, own.features, own.predict_rows) == (ROWS, 54, 500)
@@ -50,12 +51,14 @@ def test_worker_measures_a_fit(fits):
     assert own.history[-1][1] == pytest.approx(-own.dual_objective, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_worker_in_a_fresh_process_tells_the_same(fits):
     apart = measure_apart(Task("covtype", "parablock", rows=ROWS, test_rows=500))
     assert apart.dual_objective == pytest.approx(fits["parablock"].dual_objective, rel=1e-6)
     assert apart.support_vectors == fits["parablock"].support_vectors
 
 
+@pytest.mark.slow
 def test_a_failed_process_is_none():
     assert measure_apart(Task("covtype", "no such program")) is None
 
@@ -129,6 +132,7 @@ def here(monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_sections_print_tables_and_write_numbers(here, capsys):
     assert cpu.main(["peers", "prediction", "classes", "--share", "0.02"]) == 0
     printed = capsys.readouterr().out

@@ -82,6 +82,7 @@ def test_examples_in_docstrings_run(tmp_path, monkeypatch):
 # ----------------------------------------------------------------------------------------------------------- pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [page for page in [README, *PAGES] if any(block.language == "python" for block in blocks(page))],
@@ -180,6 +181,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_links_of_the_site_lead_somewhere(site):
     pages = {path: Reader(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     assert len(pages) > 20

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # starts processes
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 

@@ -173,6 +173,7 @@ def large_files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux how much memory is in use")
 @pytest.mark.parametrize(("data_format", "megabytes"), [("dense", 400), ("csr", 190)])
 def test_memory_does_not_grow_with_the_file(large_files, data_format, megabytes):

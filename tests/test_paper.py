@@ -348,6 +348,7 @@ def dual_optimum(signed_gram, C):
     return found.x
 
 
+@pytest.mark.slow
 def test_kdda_at_full_scale_solves_every_block_as_if_it_were_alone(request_for, monkeypatch):
     monkeypatch.setitem(kdda.TEST_ROWS, "full", 400)
     monkeypatch.setattr(kdda_blocks, "WORKING_SET", 100)

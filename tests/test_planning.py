@@ -218,6 +218,7 @@ def test_this_machine_can_be_measured():
 # -------------------------------------------------------------------------------------------------- the benchmark
 
 
+@pytest.mark.slow
 def test_benchmark_prints_forecasts_beside_fits(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(running, "RESULTS", tmp_path)
     monkeypatch.setattr(planning, "CASES", planning.CASES[:1])

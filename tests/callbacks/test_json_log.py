@@ -263,6 +263,7 @@ machine().set_callbacks(JSONLog(sys.argv[1]), Kill()).fit(*moons())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
 def test_a_killed_run_leaves_a_readable_log(path):
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), *sys.path])

@@ -11,6 +11,8 @@ from parablock.callbacks import Callback, EarlyStopping, JSONLog, TimeLimit, rea
 from parablock.engines import DaskEngine
 from tests.callbacks.small_fits import Recorder, machine, moons
 
+pytestmark = pytest.mark.slow  # starts processes
+
 X, y = moons()
 
 
@@ -38,7 +40,6 @@ def engine():
         yield DaskEngine(client)
 
 
-@pytest.mark.slow
 class TestRanks:
     def test_the_first_rank_writes_the_log(self, found):
         expected = {"runs": 1, "reason": "converged", "rows": 200, "processes": 2, "iterations": found["history"]}
@@ -67,7 +68,6 @@ class TestRanks:
         assert found[hook] == f"On rank 0 of 2: no more at {hook}"
 
 
-@pytest.mark.slow
 class TestDask:
     def test_callbacks_are_heard_at_the_client(self, engine, tmp_path):
         pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")

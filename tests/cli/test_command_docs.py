@@ -52,6 +52,7 @@ def test_every_option_of_train_and_predict_is_documented():
         assert not missing
 
 
+@pytest.mark.slow
 def test_python_code_runs(capsys):
     for code in re.findall(r"^```python\n(.*?)^```$", DOCUMENT, flags=re.DOTALL | re.MULTILINE):
         exec(compile(code, "docs/command-line.md", "exec"), {})

@@ -19,6 +19,8 @@ from parablock.solver.pbm import _Run
 from tests.cli.processes import command, environment
 from tests.engines.ranks import MPIEXEC, needs_mpi
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def started(folder, *arguments):
     return subprocess.Popen(

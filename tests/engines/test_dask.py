@@ -19,6 +19,8 @@ from parablock import KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.engines import DaskEngine
 from tests.engines.problems import PROBLEMS, moons, numbers, outcome
 
+pytestmark = pytest.mark.slow  # starts processes
+
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 

@@ -14,6 +14,8 @@ from parablock.engines.sharing import TOGETHER, interleaved
 from parablock.engines.talk import Talk
 from tests.engines.ranks import needs_mpi, results
 
+pytestmark = pytest.mark.slow  # starts processes
+
 HERE = __file__.rsplit("/", 1)[0]
 counts, ranks, parts = st.integers(0, 300_000), st.integers(1, 40), st.sampled_from([KEPT_SHARE, SEEN_SHARE])
 

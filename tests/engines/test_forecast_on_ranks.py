@@ -7,6 +7,8 @@ import pytest
 from parablock import plan
 from tests.engines.ranks import needs_mpi, results
 
+pytestmark = pytest.mark.slow  # starts processes
+
 ROWS, WITHIN = 6_000, 2.0
 
 

@@ -8,6 +8,8 @@ from parablock.engines.sharing import assigned, even_parts
 from tests.engines.problems import PROBLEMS, outcome
 from tests.engines.ranks import needs_mpi, results, run
 
+pytestmark = pytest.mark.slow  # starts processes
+
 HERE = __file__.rsplit("/", 1)[0]
 WAYS = [("replicated", "gather"), ("replicated", "reduce"), ("replicated", "auto"), ("sharded", "auto")]
 

@@ -40,6 +40,7 @@ def test_every_name_is_there_and_no_other():
         parablock.KernelSVD  # noqa: B018
 
 
+@pytest.mark.slow
 def test_import_compiles_nothing_starts_no_threads_and_loads_no_extras():
     result = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
     found = json.loads(result.stdout)

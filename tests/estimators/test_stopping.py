@@ -125,6 +125,7 @@ print("predicts", model.predict(X[:7]).shape, model.n_iter_ == len(model.history
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_real_interrupt_ends_a_long_fit_in_good_order(n_jobs):
     process = subprocess.Popen(

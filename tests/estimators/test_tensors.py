@@ -21,6 +21,8 @@ from parablock.engines import MPIEngine, moments
 from parablock.mapped import column_means, some_rows, stretches
 from parablock.tensors import TensorRows, on_host
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 X, y = make_moons(36, noise=0.2, random_state=0)
 SETTINGS = {"C": 2.0, "tol": 1e-2, "n_blocks": 2, "random_state": 0, "device": "cuda"}

@@ -158,6 +158,7 @@ print(problem.dual_sum(0, np.ones(20)), Own().dual_of_rows.cache_hits, Own().slo
 """
 
 
+@pytest.mark.slow
 def test_users_loss_is_compiled_again_when_its_file_has_changed(tmp_path):
     path = tmp_path / "own.py"
 

@@ -289,6 +289,7 @@ def test_a_device_that_is_not_there_is_no_obstacle(path):
     assert np.array_equal(decision(loaded), decision(model))
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_models_of_several_processes_load_in_one(tmp_path):
     done = run(2, f"{HERE}/save_on_ranks.py", tmp_path)

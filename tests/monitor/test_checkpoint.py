@@ -168,6 +168,7 @@ def test_how_often(moons, path, monkeypatch):
     assert not written
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1), (2, 3)])
 def test_another_number_of_ranks_goes_on(moons, path, first, second):
@@ -337,6 +338,7 @@ def mounting_is_allowed():
     return bool(tries) and tries.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not mounting_is_allowed(), reason="this system does not let tests mount a small file system")
 def test_a_disk_that_is_really_full(tmp_path):
     disk = tmp_path / "disk"
@@ -379,6 +381,7 @@ def wait_for(path, process, seconds=120):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_sigterm_writes_a_checkpoint_and_leaves_without_a_traceback(path):
     process = subprocess.Popen(
         [sys.executable, f"{HERE}/fit_with_checkpoint.py", str(path), "1000", "slow"],
@@ -422,6 +425,7 @@ def test_sigterm_tells_of_the_checkpoint_that_there_is(moons, path, written, mon
         assert not path.exists()
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_ranks_that_were_killed_lose_at_most_one_interval(moons, path):
     process = subprocess.Popen(

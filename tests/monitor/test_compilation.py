@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 FIT = """
 import numpy as np
 from parablock import KernelSVC
@@ -11,6 +13,7 @@ KernelSVC().fit(X, X[:, 0] > 0)
 """
 
 
+@pytest.mark.slow
 def test_compilation_is_announced_once_and_only_when_it_happens(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first, second = (subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True) for _ in range(2))

@@ -368,6 +368,7 @@ def test_errors_name_the_file(fitted, tmp_path):
 # ------------------------------------------------------------------------------------------------------- in a browser
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_browser_notices_errors_and_what_is_too_wide(folder):
     bad = "<!doctype html><body><div style='width:600px'>wide</div><script>nothing.at.all()</script>"
@@ -376,6 +377,7 @@ def test_the_browser_notices_errors_and_what_is_too_wide(folder):
     assert "nothing is not defined" in complaints[0]
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_scripts_run_without_complaint_on_a_laptop(page, folder):
     document, complaints = opened(folder, folder / "report.html")
@@ -384,6 +386,7 @@ def test_scripts_run_without_complaint_on_a_laptop(page, folder):
     assert 'aria-pressed="true">Time<' in document
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_on_a_phone(fitted, page, folder, dark):
@@ -411,6 +414,7 @@ def test_on_a_phone(fitted, page, folder, dark):
     assert {name: ratio for name, ratio in found["lines"].items() if ratio < 3} == {}
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_picture_of_the_page_is_a_picture(page, folder, dark):
@@ -423,6 +427,7 @@ def test_a_picture_of_the_page_is_a_picture(page, folder, dark):
     assert pixels.std() > 10
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_hostile_log_does_nothing_in_a_browser(fitted, folder, tmp_path):
     text = html(read_log(without(fitted[1], tmp_path, change=hostile)))

@@ -17,6 +17,8 @@ from benchmarks.paper.problems import Problem
 from benchmarks.paper.tracing import trace
 from benchmarks.rivals import ALGORITHM_1, CASVM, DCSVM, PSVM, CascadeSVM, FirstStep, Nystroem, Parablock, PPackSVM
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 X, y = make_moons(60, noise=0.1, random_state=0)
 X, y = X.astype(np.float32), np.where(y > 0, 1, -1)
 PROBLEM = Problem("moons", 2.0, 2.0, X[:40], y[:40], X[40:], y[40:])

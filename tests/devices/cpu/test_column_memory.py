@@ -51,6 +51,7 @@ def everything(memory: Memory, columns: np.ndarray, samples: int, dtype: type) -
     return out
 
 
+@pytest.mark.slow
 @given(kinds, dtypes, arrivals, st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
 def test_what_is_written_is_read(
     kind: type[Memory], dtype: type, arrivals: list[tuple[int, int]], count: int, first: int, seed: int

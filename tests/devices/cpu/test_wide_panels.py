@@ -28,6 +28,7 @@ FEATURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("features", FEATURES.values(), ids=list(FEATURES))
 def test_kernel_values_are_those_of_scipy(features, index):

@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # compiles every kernel
+
 pytest.importorskip("torch", reason="the GPU's kernels work on torch tensors")
 pytest.importorskip("triton", reason="the GPU's kernels are written in Triton")
 
 
-@pytest.mark.slow
 def test_every_kernel_compiles_for_a_card(tmp_path):
     # A process of its own: here, the interpreter has taken the compiler's place.
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

@@ -14,6 +14,8 @@ from parablock.kernels import RBF
 from parablock.problem import Problem
 from tests.oracle import LOSSES, dual_sum, random_coef, random_targets, rbf
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KERNEL = RBF(0.5)
 LIMITS = Limits(pairs=True, fraction=0.0, floor=3e-3)

@@ -30,6 +30,8 @@ from parablock.partition import make_partitioner
 from parablock.problem import Problem
 from tests.oracle import LOSSES, dual_sum, random_coef, random_targets
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 torch = pytest.importorskip("torch", reason="the GPU's kernels work on torch tensors")
 pytest.importorskip("triton", reason="the GPU's kernels are Triton's")
 

@@ -18,6 +18,8 @@ from parablock.losses import Hinge
 from parablock.problem import Problem, fitting_bias
 from tests.oracle import LOSSES, random_coef, random_targets
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 N = 64
 every_loss = pytest.mark.parametrize("name", LOSSES)

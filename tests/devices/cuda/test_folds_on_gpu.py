@@ -5,6 +5,8 @@ from sklearn.datasets import make_moons
 
 from parablock import KernelSVCCV
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 

@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch", reason="the GPU's operands are torch tensor
 
 from parablock.devices.cuda.operands import DOUBLE, EXACT, FAST, FLOAT32, padded_features, prepare
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -14,6 +14,8 @@ from parablock.devices.cuda.kernel_values import spec_of
 from parablock.devices.cuda.operands import DOUBLE, EXACT, FAST, FLOAT32, prepare
 from parablock.kernels import Called, Precomputed, make_kernel
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GAMMA, COEF0, DEGREE = 0.4, 0.7, 3
 

@@ -15,6 +15,8 @@ from parablock.devices.cuda.staging import staged
 from parablock.mapped import MappedRows
 from parablock.tensors import TensorRows
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 DEVICE = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 X = np.random.default_rng(0).normal(size=(23, 4)).astype(np.float32)
 

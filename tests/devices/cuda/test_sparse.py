@@ -19,6 +19,8 @@ from parablock.devices.cuda.sparse import SparseOperand, sparse_bytes
 from parablock.kernels import make_kernel
 from parablock.partition import make_partitioner
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 KERNELS = ["rbf", "laplacian", "chi2", "matern32", "matern52", "linear", "polynomial", "sigmoid", "cosine"]
 FEATURES = 3000
 

@@ -20,6 +20,8 @@ from parablock.kernels import make_kernel
 from parablock.mapped import MappedRows
 from parablock.tensors import TensorRows
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 LIMIT = 6000  # a quarter of it is room for 23 rows
 GAMMA = 0.8
 

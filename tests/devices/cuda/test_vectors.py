@@ -16,6 +16,8 @@ from parablock.problem import Problem
 from parablock.solver.line_search import Line, armijo_step, exact_step, plane_step
 from tests.oracle import LOSSES, random_coef, random_targets
 
+pytestmark = pytest.mark.slow  # runs interpreted kernels
+
 seeds = st.integers(0, 2**32 - 1)
 every_loss = pytest.mark.parametrize("name", LOSSES)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -45,11 +45,10 @@ def assert_refuses(estimator, X, y, *words, error=ValueError, **fit_parameters):
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
-        ("C", 0.0, "(0.0, inf)"),
-        ("C", -1.0, "(0.0, inf)"),
-        ("C", np.inf, "(0.0, inf)"),
-        ("C", np.nan, "(0.0, inf)"),
-        ("C", "large", "(0.0, inf)"),
+        ("C", 0.0, "(0.0, inf]"),
+        ("C", -1.0, "(0.0, inf]"),
+        ("C", np.nan, "(0.0, inf]"),
+        ("C", "large", "(0.0, inf]"),
         ("gamma", 0.0, "(0.0, inf)"),
         ("gamma", -2.0, "(0.0, inf)"),
         ("gamma", "median", "'scale'"),

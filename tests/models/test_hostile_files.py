@@ -220,6 +220,12 @@ def put(record, keys, value):
         (["fitted", "classes", "values"], [0, 1, 2**70], "do not fit into int64"),
         (["fitted", "classes", "values"], [0, 1, [2]], "neither numbers nor text"),
         (["fitted", "classes", "type"], "complex64", "type of labels 'complex64'"),
+        (["fitted", "of_classes", "n_support_"], [0, 0], "counts and weights than classes"),
+        (["fitted", "of_classes", "n_support_"], [-1, 0, 10**400], "do not add up"),
+        (["fitted", "of_classes", "n_support_"], [1.0, 2.0, 3.0], "no list of int"),
+        (["fitted", "of_classes", "class_weight_"], [1.0, 1.0, float("nan")], "not positive numbers"),
+        (["fitted", "of_classes", "class_weight_"], [1.0, 1.0, 0.0], "not positive numbers"),
+        (["fitted", "of_classes"], {}, "has no 'n_support_'"),
         (["fitted", "predictions"], ["global", "local"], "other models"),
         (["fitted", "history", "columns"], ["iteration"], "columns iteration"),
         (["fitted", "history", "kinds"], [], "records of no kind"),
@@ -232,6 +238,16 @@ def test_a_record_that_is_changed_on_purpose_is_refused(victims, folder, keys, v
     record, tensors = copy.deepcopy(victims["three classes"])
     put(record, keys, value)
     refused(forged(folder, record, tensors), match)
+
+
+def test_a_file_without_the_counts_of_the_classes_is_read_and_written_again(victims, folder):
+    """Files of the first versions."""
+    record, tensors = copy.deepcopy(victims["three classes"])
+    del record["fitted"]["of_classes"]
+    model = parablock.load(forged(folder, record, tensors))
+    assert not hasattr(model, "n_support_")
+    model.save(folder / "again.pbk")
+    assert np.array_equal(parablock.load(folder / "again.pbk").dual_coef_, model.dual_coef_)
 
 
 def test_a_number_of_very_many_digits_is_refused(victims, folder):

@@ -11,7 +11,7 @@ _PARAMETERS = """\
 kernel : str or callable, default="rbf"
     "rbf", "laplacian", "chi2", "matern32", "matern52", "linear", "polynomial" (or "poly"), "sigmoid", "cosine",
     "precomputed" (X is then the kernel matrix), or a function of two sets of rows that returns the matrix of
-    their kernel values.
+    their kernel values; for a function the rows may be of any kind, such as texts.
 gamma : "scale", "auto" or float, default="scale"
     Of the kernels that have one: 1 / (n_features * X.var()), 1 / n_features, or the number itself.
 degree : int, default=3
@@ -61,10 +61,14 @@ random_state : int, RandomState or None, default=None
 _ATTRIBUTES = """\
 support_ : ndarray of shape (n_support,)
     Row numbers of the support vectors.
+n_support_ : ndarray of shape (n_classes,)
+    How many of them are of each class; a regressor's holds one number.
 support_vectors_ : array or CSR matrix of shape (n_support, n_features)
     Empty for a precomputed kernel.
 dual_coef_ : ndarray of shape (n_outputs, n_support)
-    Signed coefficients of the kernel expansion.
+    Signed coefficients of the kernel expansion; a dense array, also where the data are sparse.
+coef_ : ndarray of shape (n_outputs, n_features)
+    With ``kernel="linear"`` only: the weights of the features. Dense, also where the data are sparse.
 intercept_ : ndarray of shape (n_outputs,)
 n_iter_ : int
     Outer iterations made.
@@ -82,7 +86,9 @@ violation_ : float
 kernel_evaluations_ : int
     Kernel values computed.
 partition_ : Partition
-    The first blocks; ``partition_.report()`` tells their sizes and quality."""
+    The first blocks; ``partition_.report()`` tells their sizes and quality.
+shape_fit_ : tuple of int
+    Rows and features of the training data."""
 
 
 def documented(cls: T) -> T:

@@ -7,6 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -23,6 +24,9 @@ from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.estimators._attributes import DerivedAttributes
+from parablock.estimators._infinite import train_infinite
+from parablock.estimators._objects import by_place, new_objects, numbers_of, places, training_objects
 from parablock.estimators._tensors import check_tensor, negative_for_chi2
 from parablock.kernels import KERNELS, Chi2, Kernel, Precomputed, kernel_is, make_kernel
 from parablock.losses import Loss
@@ -54,11 +58,11 @@ def for_every_row(method: Method) -> Method:
     return wherever  # type: ignore[return-value]
 
 
-class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
+class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="right")],
         "kernel": [StrOptions(set(KERNELS)), callable, Kernel],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 0, None, closed="left")],
@@ -83,6 +87,7 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         "random_state": ["random_state"],
     }
 
+    _objects: np.ndarray | None = None  # rows that are not numbers; training and prediction know them by their places
     _train = staticmethod(train)  # `path` puts one in its place that shares kernel values with other fits
 
     @abstractmethod
@@ -135,6 +140,10 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         X, y, sample_weight = self._checked(X, y, sample_weight)
         self._fit(X, *self._outputs(y, sample_weight), sample_weight)
 
+    def _support_counts(self, target: np.ndarray) -> np.ndarray:
+        """Of the support vectors with these targets, shape (n_outputs, n_support): how many there are of each class."""
+        return np.array([target.shape[1]])
+
     @abstractmethod
     def _check_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y checked."""
@@ -148,6 +157,10 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         of a tensor that stay on its device."""
         if isinstance(X, TensorRows):
             return check_tensor(self, X, y, reset=reset, **options)
+        if reset:
+            self.__dict__.pop("_objects", None)
+            if (objects := training_objects(self, X)) is not None:
+                self._objects, X = objects, places(0, len(objects))
         precomputed = kernel_is(self.kernel, Precomputed)
         dtype: Any = np.float32 if getattr(X, "dtype", None) in _SMALL_TYPES else (np.float64, np.float32)
         formats = False if precomputed else "csr"
@@ -231,24 +244,33 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
             start = None if start is None else start[:, rows]
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
         self._gamma = self._numeric_gamma(X, sample_weight)
-        problem = Problem.build(self._make_loss(), target, self.C * weight, self.fit_intercept)
+        loss = self._make_loss()
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
         watch = watch_of(self)
         if watch is not None:
-            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, trained))
-        trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
+            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained))
+        if np.isinf(self.C):
+            trained = train_infinite(
+                self._train, X, self._make_kernel(), loss, target, self.fit_intercept, self._settings(partition), rng,
+                start, watch,
+            )  # fmt: skip
+        else:
+            problem = Problem.build(loss, target, self.C * weight, self.fit_intercept)
+            trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
         if watch is not None:
             trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
-        self._keep(X, rows, trained)
+        self._keep(X, rows, target, trained)
         self._warn(trained.solution)
 
-    def _as_fitted(self, X: Any, rows: np.ndarray, n: int, sparse: bool, trained: Trained) -> dict[str, Any]:
+    def _as_fitted(
+        self, X: Any, rows: np.ndarray, n: int, sparse: bool, target: np.ndarray, trained: Trained
+    ) -> dict[str, Any]:
         """The attributes of a model of what is trained by now."""
         model = copy(self)
         model._n_rows, model._dtype, model._sparse = n, X.dtype, sparse
-        model._keep(X, rows, trained)
+        model._keep(X, rows, target, trained)
         return fitted_attributes(model)
 
     @classmethod
@@ -304,8 +326,9 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
         )  # fmt: skip
         return Settings(partition=partition, verbose=int(self.verbose), **{name: getattr(self, name) for name in names})
 
-    def _make_kernel(self) -> Kernel:
-        return make_kernel(self.kernel, self._gamma, self.coef0, self.degree)
+    def _make_kernel(self, gamma: float | None = None) -> Kernel:
+        kernel = make_kernel(self.kernel, self._gamma if gamma is None else gamma, self.coef0, self.degree)
+        return kernel if self._objects is None else by_place(kernel, self._objects)
 
     def _numeric_gamma(self, X: Any, sample_weight: np.ndarray) -> float:
         if self.gamma == "auto":
@@ -318,17 +341,22 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
             return 1.0 / (X.shape[1] * variance) if variance > 1e-12 * mean_square else 1.0
         return float(self.gamma)
 
-    def _keep(self, X: Any, rows: np.ndarray, trained: Trained) -> None:
-        """Set the fitted attributes. `rows` are the numbers of X's rows in what the user passed."""
+    def _keep(self, X: Any, rows: np.ndarray, target: np.ndarray, trained: Trained) -> None:
+        """Set the fitted attributes. `rows` are the numbers of X's rows in what the user passed; `target` is theirs."""
         solution, kernel = trained.solution, self._make_kernel()
         intercept = np.array([measure.bias for measure in solution.state.measures])
         expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef)
+        vectors = expansion.vectors
+        if self._objects is not None:
+            self._objects = vectors = self._objects[numbers_of(expansion.vectors)]
+            expansion = replace(expansion, vectors=places(0, len(vectors)))
         self._rows, self._centre = rows, trained.centre
         self._models: dict[str, GlobalModel | LocalModel] = {"global": GlobalModel(expansion, intercept)}
         if self.prediction == "local" and solution.local is not None:
             self._models["local"] = LocalModel.of(kernel, X, trained.partition.centres, solution.local, intercept)
         self.support_ = rows[expansion.rows]
-        self.support_vectors_ = expansion.vectors
+        self.n_support_ = self._support_counts(target[:, expansion.rows])
+        self.support_vectors_ = vectors
         self.dual_coef_ = expansion.coef
         self.intercept_ = intercept
         self.n_iter_ = solution.state.iteration
@@ -384,7 +412,17 @@ class KernelMachine(CallbackSupport, BaseEstimator, metaclass=ABCMeta):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of shape (n_outputs, n)."""
         check_is_fitted(self)
+        if self._objects is not None:
+            return self._decision_of_objects(new_objects(self._objects, X))
         return np.concatenate([self._decision_of(part) for part in self._in_memory(X)], axis=1)
+
+    def _decision_of_objects(self, objects: np.ndarray) -> np.ndarray:
+        assert self._objects is not None
+        kernel = by_place(make_kernel(self.kernel), np.concatenate((self._objects, objects)))
+        device = self._settings(None).make_device()
+        with device.session():
+            rows = device.samples(places(len(self._objects), len(objects)), kernel, None)
+            return self._models["global"].decision(device, kernel, rows, None)
 
     def _in_memory(self, X: Any) -> Iterator[Any]:
         """X in parts that may be copied; one, unless it is a large array on disk."""

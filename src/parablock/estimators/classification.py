@@ -54,8 +54,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             )
         against_rest = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
         target = np.where(labels == against_rest[:, None], 1.0, -1.0)
-        weight = sample_weight * self._class_weights(labels, sample_weight)[labels]
-        return target, np.broadcast_to(weight, target.shape)
+        self.class_weight_ = self._class_weights(labels, sample_weight)
+        return target, np.broadcast_to(sample_weight * self.class_weight_[labels], target.shape)
+
+    def _support_counts(self, target: np.ndarray) -> np.ndarray:
+        labels = target.argmax(axis=0) if len(target) > 1 else (target[0] > 0).astype(np.intp)
+        return np.bincount(labels, minlength=len(self.classes_))
 
     def _class_weights(self, labels: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         if self.class_weight == "balanced":
@@ -98,7 +102,7 @@ class KernelSVC(KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses against the regulariser; infinite, every loss must be zero (the hard margin).
     loss : {"hinge", "squared_hinge"}, default="hinge"
     {parameters}
     class_weight : dict, "balanced" or None, default=None
@@ -107,6 +111,8 @@ class KernelSVC(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_weight_ : ndarray of shape (n_classes,)
+        What C was multiplied by for each class.
     {attributes}
 
     Examples
@@ -205,6 +211,8 @@ class KernelLogisticRegression(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_weight_ : ndarray of shape (n_classes,)
+        What C was multiplied by for each class.
     {attributes}
 
     Examples

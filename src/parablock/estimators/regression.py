@@ -63,7 +63,7 @@ class KernelSVR(KernelRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses against the regulariser; infinite, every loss must be zero.
     epsilon : float, default=0.1
         Errors up to this size cost nothing.
     {parameters}
@@ -154,7 +154,7 @@ class KernelRidge(KernelRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses against the regulariser; infinite, every loss must be zero.
     {parameters}
 
     Attributes
@@ -235,7 +235,7 @@ class KernelQuantileRegressor(KernelRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses against the regulariser.
+        Weight of the losses against the regulariser; infinite, every loss must be zero.
     quantile : float, default=0.5
         Which conditional quantile of the target to predict; 0.5 is the median.
     {parameters}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from parablock.kernels.base import Kernel
 
@@ -33,7 +34,7 @@ class Precomputed(Kernel):
 
 
 class Called(Kernel):
-    """``function(X, Z)`` returns the matrix of kernel values of the rows of X with the rows of Z.
+    """``function(X, Z)`` returns the matrix of kernel values of the rows of X with the rows of Z, dense or sparse.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ class Called(Kernel):
 
     def values(self, rows: Any, columns: Any) -> np.ndarray:
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        result = np.asarray(self.function(rows, columns))
+        result = self.function(rows, columns)
+        result = result.toarray() if sp.issparse(result) else np.asarray(result)
         expected = (rows.shape[0], columns.shape[0])
         if result.shape != expected:
             raise ValueError(

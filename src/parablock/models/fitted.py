@@ -22,6 +22,7 @@ from parablock.solver.pbm import REASONS
 
 _FRACTIONS = ("dual_objective_", "duality_gap_", "violation_")
 _COUNTS = ("n_iter_", "kernel_evaluations_")
+_OF_CLASSES = {"n_support_": int, "class_weight_": float}
 _WHOLE = {field.name for field in fields(Record) if field.type in ("int", "str")}  # texts are numbered
 
 
@@ -57,6 +58,8 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
         tensors["centre"] = estimator._centre.astype(np.float64, copy=False)
     if hasattr(estimator, "classes_"):
         told["classes"] = labels_to_json(estimator.classes_)
+        if hasattr(estimator, "n_support_"):  # not of a model from a file of the first versions
+            told["of_classes"] = {name: getattr(estimator, name).tolist() for name in _OF_CLASSES}
     else:
         told["single_target"] = bool(estimator._single_target)
     if hasattr(estimator, "feature_names_in_"):
@@ -100,6 +103,7 @@ def fitted_from_json(told: Fields, tensors: Tensors, is_classifier: bool) -> dic
     attributes |= {"support_vectors_": whole.expansion.vectors, "dual_coef_": whole.expansion.coef}
     count = told.integer("support_vectors")
     told.require(count == len(whole.expansion.rows), "it has other support vectors than it says")
+    attributes |= _of_classes(told, n_classes, count) if is_classifier else {"n_support_": np.array([count])}
     certificate = told.fields("certificate")
     attributes |= {name: certificate.integer(name) for name in _COUNTS}
     attributes |= {name: certificate.number(name) for name in _FRACTIONS}
@@ -107,6 +111,21 @@ def fitted_from_json(told: Fields, tensors: Tensors, is_classifier: bool) -> dic
     certificate.done()
     attributes["history_"] = _records(told.fields("history"), tensors)
     return attributes
+
+
+def _of_classes(told: Fields, n_classes: int, n_support: int) -> dict[str, np.ndarray]:
+    """What there is one of for each class; files of the first versions do not have it."""
+    if "of_classes" not in told.values:
+        return {}
+    given = told.fields("of_classes")
+    values: dict[str, list[Any]] = {name: given.listed(name, kind) for name, kind in _OF_CLASSES.items()}
+    given.done()
+    counts, weights = values.values()
+    told.require(len(counts) == len(weights) == n_classes, "it has other counts and weights than classes")
+    good = all(number >= 0 for number in counts) and sum(counts) == n_support
+    told.require(good, "its support vectors of the classes do not add up")
+    told.require(all(0 < weight < np.inf for weight in weights), "its weights of the classes are not positive numbers")
+    return {name: np.array(numbers) for name, numbers in values.items()}
 
 
 def _rows(tensors: Tensors, passed: int, layout: Layout) -> np.ndarray:

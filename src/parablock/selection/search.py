@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices.base import Device, Rows, Samples
-from parablock.kernels import Kernel, make_kernel
+from parablock.kernels import Kernel
 from parablock.partition import Centres, Partitioner, make_partitioner
 from parablock.partition.kernel_kmeans import KernelKMeansPartitioner
 from parablock.problem import Problem
@@ -66,7 +66,7 @@ def search(
     before = 0
     for which, gamma in enumerate(gammas):
         started = time.perf_counter()
-        kernel = make_kernel(machine.kernel, gamma, machine.coef0, machine.degree)
+        kernel = machine._make_kernel(gamma)
         with prepared(X, kernel, settings, rng) as ground:
             coef = None
             for C in np.argsort(Cs, kind="stable").tolist():

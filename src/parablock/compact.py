@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+
+from parablock.compiling import njit
 
 _DENSE_IS_WORTH = 1 / 8  # of the entries not zero: dense rows take up to 4 times the memory, and are much faster
 

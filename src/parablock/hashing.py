@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.mapped import stretches
 
 _LANES = 2

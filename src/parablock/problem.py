@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from parablock import vectors
+from parablock.compiling import njit
 from parablock.losses import Loss
 
 # Sums may be taken in any order. Nan and infinity keep their meaning: bounds and refusals rest on them.

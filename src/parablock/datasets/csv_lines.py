@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.datasets.numbers import ASK_PYTHON, NO_NUMBER, noted, read_number
 
 FINE, CELL, MISSING, COUNT, QUOTE = range(5)  # what can be wrong

@@ -12,7 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
+
+from parablock.compiling import njit
 
 NUMBER, NO_NUMBER, ASK_PYTHON = 0, 1, 2
 _FARTHEST = 290  # powers of ten beyond, up or down, are left to Python

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.datasets.errors import quoted
 from parablock.datasets.numbers import ASK_PYTHON, NO_NUMBER, noted, read_number
 

@@ -15,8 +15,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.kernels._exponential import exp_of_negative
 from parablock.kernels.base import Kernel
 

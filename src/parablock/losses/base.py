@@ -14,8 +14,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import cfunc, float64, types
+from numba import float64, types
 from numba.extending import register_jitable
+
+from parablock.compiling import cfunc
 
 _BOUNDS = types.UniTuple(float64, 2)(float64, float64, float64)
 _SLOPES = types.UniTuple(float64, 3)(float64, float64, float64, float64)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.devices.base import ReadableRows
 from parablock.partition.base import Spread
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.devices.cpu.samples import CpuSamples
 from parablock.devices.cpu.store import ColumnStore
 from parablock.devices.cpu.tiles import Run, tiles

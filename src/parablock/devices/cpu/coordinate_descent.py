@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.extending import intrinsic
+
+from parablock.compiling import njit
 
 GREEDY, RANDOM, CYCLIC = 0, 1, 2
 CHOICES = {"greedy": GREEDY, "random": RANDOM, "cyclic": CYCLIC}

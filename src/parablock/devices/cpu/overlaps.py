@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from parablock.compiling import njit
 
 PRODUCT, MINIMUM, HARMONIC = 0, 1, 2
 KINDS = {"product": PRODUCT, "minimum": MINIMUM, "harmonic": HARMONIC}

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from parablock.compiling import njit
 
 LINE = 64  # bytes of a cache line
 

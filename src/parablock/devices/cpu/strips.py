@@ -12,8 +12,8 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from parablock.compiling import njit
 from parablock.devices.cpu.streaming import LINE, copy_past_caches, empty_lines
 from parablock.devices.cpu.whole import add_stretches
 

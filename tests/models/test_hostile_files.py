@@ -19,7 +19,7 @@ from parablock import KernelSVC
 from parablock.models import ModelFileError, container, describe, load_any
 from tests.models.zoo import LOCAL, NEW, SETTINGS, fit, given_kernel, make, wide_and_sparse
 
-VICTIMS = ("three classes", "two targets", "rows left out", "local, kernel_kmeans", "local, blocks given")
+VICTIMS = ("three classes", "scaled", "two targets", "rows left out", "local, kernel_kmeans", "local, blocks given")
 
 
 def content_of(path):
@@ -184,7 +184,7 @@ def put(record, keys, value):
 @pytest.mark.parametrize(
     ("keys", "value", "match"),
     [
-        (["format_version"], 2, "format version 2; this parablock reads version 1"),
+        (["format_version"], 3, "format version 3; this parablock reads versions 1 and 2"),
         (["format_version"], "1", "no whole number"),
         (["estimator"], "KernelForest", "estimator 'KernelForest'.*newer version"),
         (["estimator"], "os.system", "estimator 'os.system'"),

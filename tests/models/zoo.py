@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+from parablock.scaling import Scaling
 from tests.small_problems import features, in_format, rbf, targets
 
 NEW = features(40, seed=3)
@@ -49,6 +50,8 @@ def _models():
         yield f"local, {partition}", KernelSVC(partition=partition, **LOCAL, **SETTINGS), {}
     yield "local, blocks given", KernelSVR(partition=np.arange(72) // 20, **LOCAL, **SETTINGS), {}
     yield "local, three classes", KernelSVC(**LOCAL, **SETTINGS), {"y": CLASSES}
+    yield "scaled", KernelSVC(**SETTINGS), {"scaling": Scaling(np.array([1.0, -2.0, 0.5, 0.0]), np.arange(1.0, 5.0))}
+    yield "scaled without shift", KernelRidge(**SETTINGS), {"scaling": Scaling(np.zeros(4), np.arange(1.0, 5.0))}
 
 
 MODELS = {name: (estimator, options) for name, estimator, options in _models()}
@@ -57,7 +60,10 @@ MODELS = {name: (estimator, options) for name, estimator, options in _models()}
 def make(name, data_format="dense", dtype=np.float64):
     """A fitted model of the list."""
     estimator, options = MODELS[name]
-    return fit(clone(estimator), in_format(features().astype(dtype), data_format), **options)
+    model, options = clone(estimator), dict(options)
+    if "scaling" in options:
+        model._scaling = options.pop("scaling")
+    return fit(model, in_format(features().astype(dtype), data_format), **options)
 
 
 def given_kernel(**parameters):

@@ -14,9 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from parablock.cli.failures import say
+from parablock.cli.models import model_format
 from parablock.cli.ranks import is_first
-from parablock.datasets import Data
+from parablock.cli.scaling import Scaler, save_scaling, told, wants_scaling
+from parablock.datasets import Data, DataError
+from parablock.kernels import make_kernel
 from parablock.monitor import relative_gap
+from parablock.scaling import Scaling
 
 _ADVICE = {
     "out of iterations": "raise --max-iter or --tol, or scale the features",
@@ -27,8 +31,8 @@ _ADVICE = {
 }
 
 
-def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str], None]) -> None:
-    """Train, with the callbacks that the options ask for."""
+def fit(model: Any, data: Data, scale: Scaler, options: argparse.Namespace, tell: Callable[[str], None]) -> None:
+    """Train, with the callbacks that the options ask for. The rows that are trained with tell how to scale."""
     from parablock.callbacks import EarlyStopping, JSONLog, ProgressBar, TimeLimit
 
     X, y, stopping = data.X, data.y, None
@@ -37,6 +41,7 @@ def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str
         X, X_valid, y, y_valid = _held_out(model, data, options)
         stopping = EarlyStopping(X_valid, y_valid, patience=options.patience)
         callbacks.append(stopping)
+    _scale(model, X, data.names, scale, options, tell)
     if options.time_limit is not None:
         callbacks.append(TimeLimit(options.time_limit))
     if options.log is not None:
@@ -62,6 +67,35 @@ def fit(model: Any, data: Data, options: argparse.Namespace, tell: Callable[[str
     # It ended for want of something better, and not because time was up.
     waited = stopping is not None and model.n_iter_ - stopping.best_iteration_ >= options.patience
     _warn(model, stopped_early=waited)
+
+
+def _scale(
+    model: Any, X: Any, names: list[str] | None, scale: Scaler, options: argparse.Namespace, tell: Callable[[str], None]
+) -> None:
+    """Let the model scale its rows, and say so."""
+    scaling = scale(X)
+    if scaling is None:
+        if not options.no_scaling and options.kernel != "precomputed" and wants_scaling(X):
+            tell("the features are in different units, and kernels compare distances: try --scale")
+        return
+    if model_format(options.output, otherwise="pbk") == "libsvm":
+        _refuse_what_libsvm_cannot_hold(scaling, options)
+    model._scaling = scaling
+    tell(told(scaling, options))
+    if options.save_scaling is not None:
+        save_scaling(options.save_scaling, scaling, names, options.engine)
+        tell(f"{options.save_scaling} has the same scaling, for convert; predict needs no --use-scaling")
+
+
+def _refuse_what_libsvm_cannot_hold(scaling: Scaling, options: argparse.Namespace) -> None:
+    """Before the fit: afterwards it would have been in vain."""
+    from parablock.models.libsvm_folding import folds
+
+    if not folds(make_kernel(options.kernel), scaling):
+        raise DataError(
+            f"{options.output}: LIBSVM's format has no scaling, and with the {options.kernel} kernel it cannot be put "
+            "into the support vectors. Write a .pbk or .onnx file, or train on the features as they are: --no-scaling"
+        )
 
 
 def is_untrained(model: Any) -> bool:

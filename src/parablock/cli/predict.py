@@ -14,14 +14,14 @@ from parablock.cli import options as kinds
 from parablock.cli.data import add_data_options, read
 from parablock.cli.failures import UsageError, say
 from parablock.cli.options import Parser, add_common
-from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled
+from parablock.cli.scaling import add_scaling_options, load_scaling, names_of_scaling, scaled
 from parablock.datasets import DataError
 from parablock.datasets.streams import writing
 
 _EXAMPLES = """\
 examples:
   parablock predict model.pbk test.svm -o out.txt
-  parablock predict house.pbk new.csv --use-scaling house.json > out.txt
+  parablock predict house.pbk new.csv > out.txt
   parablock predict model.pbk test.csv --target kind --scores | head
 
 One prediction a line, as svm-predict writes it. Where the data has labels, the accuracy, or R2 and
@@ -75,7 +75,10 @@ def run(options: argparse.Namespace) -> int:
         names=names_of_scaling(options) if names is None else names.tolist(),
         given_kernel=getattr(model, "kernel", None) == "precomputed",
     )
-    data = scaled(data, options)
+    if getattr(model, "_scaling", None) is None:
+        data = scaled(data, options)
+    elif options.use_scaling is not None:
+        _refuse_another_scaling(model, options)
     predicted, lines = _predictions(model, data.X, options)
     results = [] if data.y is None or options.quiet else _results(model, predicted, data.y)
     if options.output == "-":
@@ -87,6 +90,17 @@ def run(options: argparse.Namespace) -> int:
     for result in results:
         (say if options.output == "-" else print)(result)
     return 0
+
+
+def _refuse_another_scaling(model: Any, options: argparse.Namespace) -> None:
+    """A model that scales its rows needs no file for it, and none but its own may be given."""
+    if not load_scaling(options.use_scaling)[0].is_same(model._scaling):
+        raise DataError(
+            f"{options.use_scaling} is not the scaling of {options.model}, which scales the rows itself: leave "
+            "--use-scaling out"
+        )
+    if not options.quiet:
+        say(f"{options.model} scales the rows itself: --use-scaling is not needed")
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> tuple[np.ndarray | None, Iterator[str]]:

@@ -1,11 +1,12 @@
-"""Scaling of features, kept in a file so that test data is scaled as the training data was."""
+"""Scaling of features: how `train` chooses it, and files that keep it for data which a model does not scale itself."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,15 +14,20 @@ import scipy.sparse as sp
 from parablock.cli.options import output
 from parablock.cli.ranks import is_first
 from parablock.datasets import Data, DataError
+from parablock.devices.memory import bytes_for_rows, memory_bytes
+from parablock.mapped import data_bytes, is_mapped
 from parablock.replacing import replacing
+from parablock.scaling import Scaling
 
 _FORMAT = "parablock scaling 1"
 # From here on features are too unlike for kernels: shares of squared distances, and of the variance of all numbers.
 _ONE_FEATURE, _OFFSETS = 0.9, 0.95
 _ROWS = 10_000  # are looked at for that
+Scaler: TypeAlias = Callable[[Any], Scaling | None]  # of the rows that are trained with
 
 
-def add_scaling_options(data: Any, save: bool = True) -> None:
+def add_scaling_options(data: Any, save: bool = True) -> Any:
+    """The group of options, of which one can be given, for commands to add to."""
     group = data.add_mutually_exclusive_group()
     if save:
         group.add_argument(
@@ -29,24 +35,70 @@ def add_scaling_options(data: Any, save: bool = True) -> None:
             help="scale features (dense: to mean 0 and variance 1; sparse: to at most 1) and save how",
         )  # fmt: skip
     group.add_argument("--use-scaling", metavar="FILE", help="scale features as was saved there")
+    return group
+
+
+def scaler(options: argparse.Namespace, dense: bool) -> Scaler:
+    """What scales the rows of a fit: as options ask; by default those of dense files are scaled, and no others."""
+    if options.use_scaling is not None:
+        scaling = load_scaling(options.use_scaling)[0]
+        return lambda X: scaling
+    asked = options.scale or options.save_scaling is not None
+    if options.no_scaling or options.kernel == "precomputed" or not (asked or dense):
+        return lambda X: None
+
+    def of(X: Any) -> Scaling | None:
+        if is_mapped(X):
+            _refuse_a_large_copy(X, options)
+        scaling = Scaling.of(X, shift=options.kernel != "chi2")
+        return None if scaling.does_nothing and not asked else scaling
+
+    return of
+
+
+def _refuse_a_large_copy(X: Any, options: argparse.Namespace) -> None:
+    size, limit = data_bytes(X), memory_bytes(options.memory_limit)
+    if size > bytes_for_rows(limit):
+        raise DataError(
+            f"{options.data}: its rows ({size / 2**20:.0f} MB) are used from disk, and scaled ones must be in memory, "
+            f"where they may take a quarter of --memory-limit ({limit / 2**20:.0f} MB). Raise that, or train on the "
+            "rows as they are: --no-scaling"
+        )
+
+
+def told(scaling: Scaling, options: argparse.Namespace) -> str:
+    """What is done to the features, in words."""
+    how = "to mean 0 and variance 1" if scaling.shifts else "to at most 1"
+    how = how if options.use_scaling is None else f"as {options.use_scaling} says"
+    return f"scaled {len(scaling.scale):,} features {how}, as the model does with rows that it predicts"
 
 
 def names_of_scaling(options: argparse.Namespace) -> list[str] | None:
     """Those of the features that --use-scaling is for, if it knows any."""
-    return None if options.use_scaling is None else Scaling.load(options.use_scaling).names
+    return None if options.use_scaling is None else load_scaling(options.use_scaling)[1]
 
 
 def scaled(data: Data, options: argparse.Namespace) -> Data:
-    """The data, scaled as options ask."""
+    """The data itself scaled, as options ask."""
     if getattr(options, "save_scaling", None) is not None:
-        scaling = Scaling.of(data.X, data.names)
-        if is_first(getattr(options, "engine", "local")):
-            scaling.save(options.save_scaling)
+        scaling = Scaling.of(data.X)
+        save_scaling(options.save_scaling, scaling, data.names)
     elif options.use_scaling is not None:
-        scaling = Scaling.load(options.use_scaling)
+        scaling = load_scaling(options.use_scaling)[0]
     else:
         return data
-    return replace(data, X=scaling.apply(data.X, options.data))
+    data = widened(data, scaling, options.data)
+    return replace(data, X=scaling.apply(data.X))
+
+
+def widened(data: Data, scaling: Scaling, name: str) -> Data:
+    """The data with as many features as the scaling has: sparse rows may lack the last ones."""
+    X, count = data.X, len(scaling.scale)
+    if X.shape[1] > count or (X.shape[1] < count and not sp.issparse(X)):
+        raise DataError(f"{name}: there are {X.shape[1]} features, and the scaling is of {count}")
+    if X.shape[1] == count:
+        return data
+    return replace(data, X=sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], count)))
 
 
 def wants_scaling(X: Any) -> bool:
@@ -60,61 +112,31 @@ def wants_scaling(X: Any) -> bool:
     return bool(one or mean.var() > _OFFSETS * (mean.var() + spread.mean()))
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """``(x - offset) * factor`` of every feature; without an offset zeros stay zeros, and sparse data sparse. Where the
-    features had names, these say which is which."""
-
-    offset: np.ndarray | None
-    factor: np.ndarray
-    names: list[str] | None = None
-
-    @classmethod
-    def of(cls, X: Any, names: list[str] | None) -> Scaling:
-        """Of dense data to mean 0 and variance 1, of sparse data to a largest absolute value of 1."""
-        if sp.issparse(X):
-            return cls(None, _inverse(abs(X).max(axis=0).toarray()[0]), names)
-        mean = X.mean(axis=0, dtype=np.float64)
-        spread = X.std(axis=0, dtype=np.float64)
-        # A constant feature may seem to vary in its last digits.
-        return cls(mean, _inverse(np.where(spread > 1e-12 * np.abs(mean), spread, 0.0)), names)
-
-    def apply(self, X: Any, name: str) -> Any:
-        if X.shape[1] > len(self.factor) or (X.shape[1] < len(self.factor) and not sp.issparse(X)):
-            raise DataError(f"{name}: there are {X.shape[1]} features, and the scaling is of {len(self.factor)}")
-        if sp.issparse(X):
-            X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(self.factor)))
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        if sp.issparse(X) and self.offset is None:
-            return sp.csr_matrix(X.multiply(self.factor)).astype(dtype, copy=False)
-        dense = X.toarray() if sp.issparse(X) else X
-        return ((dense - (0 if self.offset is None else self.offset)) * self.factor).astype(dtype, copy=False)
-
-    def save(self, path: str) -> None:
-        offset = None if self.offset is None else self.offset.tolist()
-        told = {"format": _FORMAT, "names": self.names, "offset": offset, "factor": self.factor.tolist()}
+def save_scaling(path: str, scaling: Scaling, names: list[str] | None, engine: str = "local") -> None:
+    """Write a file that `load_scaling` reads; of several processes the first one does. Where the features had names,
+    these say which is which."""
+    shift = scaling.shift.tolist() if scaling.shifts else None
+    told = {"format": _FORMAT, "names": names, "offset": shift, "factor": scaling.scale.tolist()}
+    if is_first(engine):
         with replacing(path) as file:
             file.write(json.dumps(told).encode())
 
-    @classmethod
-    def load(cls, path: str) -> Scaling:
-        with open(path, "rb") as file:
-            content = file.read()
-        try:
-            told = json.loads(content)
-            if told["format"] != _FORMAT:
-                raise ValueError(f"it says {told['format']!r}")
-            offset = None if told["offset"] is None else np.array(told["offset"], dtype=np.float64)
-            factor = np.array(told["factor"], dtype=np.float64)
-            if factor.ndim != 1 or (offset is not None and offset.shape != factor.shape):
-                raise ValueError("there must be one number a feature")
-            names = told.get("names")
-            if names is not None and [type(name) for name in names] != [str] * len(factor):
-                raise ValueError("there must be one name a feature, or none at all")
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise DataError(f"{path}: this is no file of --save-scaling ({error})") from error
-        return cls(offset, factor, names)
 
-
-def _inverse(spread: np.ndarray) -> np.ndarray:
-    return np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 1.0)
+def load_scaling(path: str) -> tuple[Scaling, list[str] | None]:
+    """The scaling in a file, and the names of the features if it knows them."""
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        told = json.loads(content)
+        if told["format"] != _FORMAT:
+            raise ValueError(f"it says {told['format']!r}")
+        scale = np.array(told["factor"], dtype=np.float64)
+        shift = np.zeros(scale.shape) if told["offset"] is None else np.array(told["offset"], dtype=np.float64)
+        if scale.ndim != 1 or shift.shape != scale.shape:
+            raise ValueError("there must be one number a feature")
+        names = told.get("names")
+        if names is not None and [type(name) for name in names] != [str] * len(scale):
+            raise ValueError("there must be one name a feature, or none at all")
+        return Scaling(shift, scale), names
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise DataError(f"{path}: this is no file of --save-scaling ({error})") from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from parablock.cli import options as kinds
 from parablock.cli.cross_validation import cross_validate
@@ -18,7 +19,15 @@ from parablock.cli.fitting import fit, is_untrained
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
 from parablock.cli.ranks import is_first, on_every_rank
-from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled, wants_scaling
+from parablock.cli.scaling import (
+    Scaler,
+    add_scaling_options,
+    load_scaling,
+    names_of_scaling,
+    save_scaling,
+    scaler,
+    widened,
+)
 from parablock.cli.tasks import (
     CLASSIFIERS,
     check_task,
@@ -37,7 +46,7 @@ _EXAMPLES = """\
 examples:
   parablock train flowers.csv --target species -o flowers.pbk
   parablock train covtype.svm -o model.pbk -c 32 -g 32 --device cuda --log run.jsonl
-  parablock train house.parquet --target price --task ridge --save-scaling house.json -o house.pbk
+  parablock train house.parquet --target price --task ridge -o house.pbk
   parablock train heart_scale -v 5 -c 4 -g 0.1 -w1 2 -w-1 1
   zcat covtype.svm.gz | parablock train - -o model.pbk --checkpoint run.checkpoint --resume
 
@@ -61,7 +70,9 @@ def make_parser() -> Parser:
     )  # fmt: skip
     _add_problem(parser.add_argument_group("what to train (one letter: as in svm-train)"))
     _add_run(parser.add_argument_group("how to run"))
-    add_scaling_options(add_data_options(parser))
+    scaling = add_scaling_options(add_data_options(parser))
+    scaling.add_argument("--scale", action="store_true", help="scale features of LIBSVM's text and sparse files too")
+    scaling.add_argument("--no-scaling", action="store_true", help="leave features of dense files as they are")
     add_common(parser)
     return parser
 
@@ -130,17 +141,18 @@ def _megabytes(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     _check(options)
     started = time.perf_counter()
-    data, y = on_every_rank(options.engine, lambda: _read(options))
+    data, y, scale = on_every_rank(options.engine, lambda: _read(options))
     tell = (lambda text: None) if options.quiet else say
     tell(f"read {_described(data.X)} in {time.perf_counter() - started:.1f} s")
-    if options.kernel != "precomputed" and wants_scaling(data.X):
-        tell("the features are in different units, and kernels compare distances: try --save-scaling FILE")
     model = make_model(options, y)
     if options.folds is not None:
-        for line in cross_validate(model, data.X, y, options.folds, options.seed):
+        scaling = scale(data.X)
+        if options.save_scaling is not None and scaling is not None:
+            save_scaling(options.save_scaling, scaling, data.names)
+        for line in cross_validate(model, data.X, y, options.folds, options.seed, scale):
             print(line)
         return 0
-    fit(model, data, options, tell)
+    fit(model, data, scale, options, tell)
     if is_first(options.engine) and not is_untrained(model):
         write_trained(model, options.output, model_format(options.output, otherwise="pbk"))
         written = Path(options.output)
@@ -155,7 +167,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("a table needs --target, the name or number of the column with the labels")
     if options.resume and options.checkpoint is None:
         raise UsageError("--resume needs --checkpoint, the file to go on from")
-    if options.kernel == "precomputed" and (options.save_scaling or options.use_scaling):
+    if options.kernel == "precomputed" and (options.save_scaling or options.use_scaling or options.scale):
         raise UsageError("a precomputed kernel has no features to scale: leave the scaling out")
     if options.early_stopping and options.kernel == "precomputed":
         raise UsageError("--early-stopping cannot hold out rows of a precomputed kernel")
@@ -176,7 +188,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("a model is written as ONNX with the package onnx: pip install 'parablock[onnx]'")
 
 
-def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray]:
+def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray, Scaler]:
     given_kernel = options.kernel == "precomputed"
     data = read(options, given_kernel=given_kernel, names=names_of_scaling(options))
     y = labelled(data, options)
@@ -188,8 +200,11 @@ def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray]:
     if given_kernel and data.X.shape[0] != data.X.shape[1]:
         shape = f"{data.X.shape[0]} x {data.X.shape[1]}"
         raise DataError(f"{options.data}: a kernel matrix must be square, and this one is {shape}")
+    scale = scaler(options, dense=not sp.issparse(data.X))
+    if options.use_scaling is not None:
+        data = widened(data, load_scaling(options.use_scaling)[0], options.data)
     X = stored(data.X, "dense" if given_kernel else options.storage, options.dtype)
-    return scaled(Data(X, y, data.names), options), y
+    return Data(X, y, data.names), y, scale
 
 
 def _described(X: Any) -> str:

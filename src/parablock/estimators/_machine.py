@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import wraps
@@ -35,6 +35,7 @@ from parablock.monitor import Checkpoint
 from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
+from parablock.scaling import Scaling
 from parablock.solver import CHOICES, BlockSolver, Solution
 from parablock.tensors import TensorRows, is_plain, is_tensor, on_host
 from parablock.training import Settings, Trained, train
@@ -89,6 +90,8 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
 
     _objects: np.ndarray | None = None  # rows that are not numbers; training and prediction know them by their places
     _train = staticmethod(train)  # `path` puts one in its place that shares kernel values with other fits
+    # What is done to every row that a user gives. Set before the first fit, that fit scales its rows as well.
+    _scaling: Scaling | None = None
 
     @abstractmethod
     def _make_loss(self) -> Loss:
@@ -120,6 +123,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         -------
         self
         """
+        self._forget_scaling()
         X, y, sample_weight = self._where_it_is(X), on_host(y), on_host(sample_weight)
         engine = engine_for(self.engine, X)
 
@@ -138,7 +142,32 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on this machine, or as one of those that all do the same."""
         X, y, sample_weight = self._checked(X, y, sample_weight)
-        self._fit(X, *self._outputs(y, sample_weight), sample_weight)
+        self._fit(self._scaled(X), *self._outputs(y, sample_weight), sample_weight)
+
+    def _forget_scaling(self) -> None:
+        """A fit starts anew, with the rows as they are given; where it goes on from the last one, they are scaled as
+        they were then."""
+        if self._scaling is not None and hasattr(self, "dual_coef_") and not self.warm_start:
+            del self._scaling
+            warnings.warn(
+                f"This {type(self).__name__} was trained on features that it scales itself, and this fit takes them as "
+                "they are given. Scale them in a pipeline, such as make_pipeline(StandardScaler(), model)."
+            )
+
+    def _scaled(self, X: Any) -> Any:
+        """Checked rows as the kernel takes them."""
+        if self._scaling is None:
+            return X
+        if isinstance(X, Shard):
+            return Shard(self._scaled(X.own), X.starts, X.talk)
+        X = self._scaling.apply(X)
+        self._refuse_negative(X)
+        return X
+
+    def _refuse_negative(self, X: Any) -> None:
+        """Of the kernel that has no meaning for them."""
+        if kernel_is(self.kernel, Chi2) and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
+            raise negative_for_chi2()
 
     def _support_counts(self, target: np.ndarray) -> np.ndarray:
         """Of the support vectors with these targets, shape (n_outputs, n_support): how many there are of each class."""
@@ -174,8 +203,8 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
                 "kernel='precomputed' needs the square kernel matrix of the training samples with themselves; got "
                 f"shape {X.shape}. Pass K with K[i, j] = kernel(x_i, x_j)."
             )
-        if kernel_is(self.kernel, Chi2) and (X.data if sp.issparse(X) else X).min(initial=0) < 0:
-            raise negative_for_chi2()
+        if self._scaling is None:
+            self._refuse_negative(X)
         return checked
 
     def _where_it_is(self, X: Any, csr: bool = False) -> Any:
@@ -184,7 +213,10 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         if not is_tensor(X):
             return X
         local = (
-            isinstance(make_engine(self.engine), LocalEngine) and not kernel_is(self.kernel, Precomputed) and not csr
+            isinstance(make_engine(self.engine), LocalEngine)
+            and not kernel_is(self.kernel, Precomputed)
+            and not csr
+            and self._scaling is None
         )
         return TensorRows(X) if local and is_plain(X) and self._settings(None).make_device().keeps(X) else on_host(X)
 
@@ -450,13 +482,16 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         return np.concatenate(parts, axis=1)
 
     def _like_training_data(self, X: Any) -> Iterator[Any]:
-        """X checked and in the format of the training data; sparse rows for a dense model become dense a few at a
-        time."""
-        X = self._check_samples(X, reset=False).astype(self._dtype, copy=False)
-        if kernel_is(self.kernel, Precomputed) and len(self._rows) < X.shape[1]:
-            X = X[:, self._rows]  # without the columns of rows that took no part
-        if self._sparse or not sp.issparse(X):
-            yield sp.csr_matrix(X) if self._sparse else X
+        """X checked, scaled as the model asks for, and in the format of the training data; sparse rows that become
+        dense do so a few at a time."""
+        X = self._check_samples(X, reset=False)
+        if sp.issparse(X) and (not self._sparse or (self._scaling is not None and self._scaling.shifts)):
+            starts = range(0, X.shape[0], _DENSE_ROWS)
+            parts: Iterable[Any] = (X[start : start + _DENSE_ROWS].toarray() for start in starts)
         else:
-            for start in range(0, X.shape[0], _DENSE_ROWS):
-                yield X[start : start + _DENSE_ROWS].toarray()
+            parts = [X]
+        for part in parts:
+            part = self._scaled(part).astype(self._dtype, copy=False)
+            if kernel_is(self.kernel, Precomputed) and len(self._rows) < part.shape[1]:
+                part = part[:, self._rows]  # without the columns of rows that took no part
+            yield sp.csr_matrix(part) if self._sparse else part

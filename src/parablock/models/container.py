@@ -23,14 +23,15 @@ from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of
 from parablock.replacing import replacing
 
 FORMAT, VERSION = "parablock model", 1
+WITH_SCALING = 2  # the version of a model that scales rows: a reader of version 1 alone would predict without that
 _MOST_HEADER = 1 << 24  # far more than a header needs: long things are tensors
 _CHECKSUM = "sha256"
 _TYPES = {"U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL"}  # of tensors
 
 
-def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+def write(path: AnyPath, record: dict[str, Any], tensors: dict[str, np.ndarray], version: int = VERSION) -> None:
     """Replace the file at once, or leave it as it is and raise an error."""
-    told = json.dumps({"format_version": VERSION, **record})
+    told = json.dumps({"format_version": version, **record})
     if len(told) > _MOST_HEADER // 2:
         raise ModelFileError(
             f"This model has {len(told) / 2**20:.0f} MB of labels and parameters; a model file takes "
@@ -97,10 +98,10 @@ def _record(path: AnyPath, told: str) -> Fields:
     except (ValueError, RecursionError) as error:
         raise _damaged(path, "its record of the model makes no sense") from error
     version = record.integer("format_version")
-    if version != VERSION:
+    if version not in (VERSION, WITH_SCALING):
         raise ModelFileError(
-            f"{os.fspath(path)!r} has format version {version}; this parablock reads version {VERSION}. Open it with "
-            "the version of parablock that wrote it, or a newer one."
+            f"{os.fspath(path)!r} has format version {version}; this parablock reads versions {VERSION} and "
+            f"{WITH_SCALING}. Open it with the version of parablock that wrote it, or a newer one."
         )
     return record
 

@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from parablock.estimators import KernelClassifier, KernelLogisticRegression, KernelRegressor
 from parablock.kernels import Called, Kernel
 from parablock.models.files import ModelFileError
+from parablock.scaling import Scaling
 
 
 @dataclass(frozen=True)
 class Exported:
-    """``decision = coef @ K(vectors, X) + intercept``, one row an output.
+    """``decision = coef @ K(vectors, X) + intercept``, one row an output; X scaled first, where there is a scaling.
 
     Attributes
     ----------
@@ -30,6 +31,8 @@ class Exported:
         Of a classifier; with two of them there is one output, positive for the second.
     probabilities : bool
         Whether the model also has those of logistic regression.
+    scaling : Scaling or None
+        Of rows, before the kernel sees them; the support vectors are scaled by it already.
     """
 
     kernel: Kernel
@@ -38,6 +41,7 @@ class Exported:
     intercept: np.ndarray
     classes: np.ndarray | None
     probabilities: bool
+    scaling: Scaling | None
 
     @property
     def dense_vectors(self) -> np.ndarray:
@@ -81,6 +85,7 @@ def exported(model: Any, purpose: str) -> Exported:
         model.intercept_,
         model.classes_ if is_classifier(model) else None,
         isinstance(model, KernelLogisticRegression),
+        model._scaling,
     )
 
 

@@ -18,11 +18,13 @@ from parablock.models.layout import Layout
 from parablock.monitor.history import Record
 from parablock.partition import Partition
 from parablock.prediction import GlobalModel
+from parablock.scaling import Scaling
 from parablock.solver.pbm import REASONS
 
 _FRACTIONS = ("dual_objective_", "duality_gap_", "violation_")
 _COUNTS = ("n_iter_", "kernel_evaluations_")
 _OF_CLASSES = {"n_support_": int, "class_weight_": float}
+SCALINGS = ("shift and scale", "scale")
 _WHOLE = {field.name for field in fields(Record) if field.type in ("int", "str")}  # texts are numbered
 
 
@@ -56,6 +58,9 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
         tensors["rows"] = estimator._rows.astype(np.int64, copy=False)
     if estimator._centre is not None:
         tensors["centre"] = estimator._centre.astype(np.float64, copy=False)
+    if estimator._scaling is not None:
+        told["scaling"] = SCALINGS[0 if estimator._scaling.shifts else 1]
+        tensors["scaling.shift"], tensors["scaling.scale"] = estimator._scaling.shift, estimator._scaling.scale
     if hasattr(estimator, "classes_"):
         told["classes"] = labels_to_json(estimator.classes_)
         if hasattr(estimator, "n_support_"):  # not of a model from a file of the first versions
@@ -82,6 +87,8 @@ def fitted_from_json(told: Fields, tensors: Tensors, is_classifier: bool) -> dic
     attributes["_gamma"] = told.number("gamma", finite=True)
     told.require(attributes["_gamma"] > 0, "its gamma is not positive")
     attributes["_centre"] = tensors.take("centre", FLOAT64, (layout.n_features,)) if "centre" in tensors else None
+    if "scaling" in told.values:
+        attributes["_scaling"] = _scaling(told.text("scaling", SCALINGS), layout, tensors)
     n_outputs = told.integer("outputs", 1)
     if is_classifier:
         attributes["classes_"] = labels_from_json(told.fields("classes"))
@@ -136,6 +143,14 @@ def _rows(tensors: Tensors, passed: int, layout: Layout) -> np.ndarray:
         return rows
     tensors.require(passed == layout.n_rows, "it does not say which rows took part")
     return np.arange(len(tensors.arrays.get("partition.rows", ())))  # as many as there are in the file
+
+
+def _scaling(what: str, layout: Layout, tensors: Tensors) -> Scaling:
+    shift, scale = (tensors.take(f"scaling.{part}", FLOAT64, (layout.n_features,)) for part in ("shift", "scale"))
+    tensors.require(np.all(scale > 0), "it scales features by factors that are not positive")
+    scaling = Scaling(shift, scale)
+    tensors.require(what == SCALINGS[0 if scaling.shifts else 1], "its scaling is not what it says")
+    return scaling
 
 
 def _partition(told: Fields, layout: Layout, tensors: Tensors) -> Partition:

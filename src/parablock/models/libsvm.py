@@ -12,6 +12,7 @@ from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError
 from parablock.models.libsvm_file import CLASSIFIERS, LibsvmFile
+from parablock.models.libsvm_folding import of_rows_as_they_are
 from parablock.models.libsvm_models import LibsvmClassifier, LibsvmOneClass, LibsvmRegressor
 
 
@@ -27,7 +28,8 @@ def to_libsvm(model: Any, path: AnyPath) -> None:
     ----------
     model : estimator
         Fitted, with the kernel "linear", "polynomial", "rbf" or "sigmoid" and one target, or classes that are whole
-        numbers: LIBSVM has no others.
+        numbers: LIBSVM has no others. A scaling of features can be put into the support vectors of the linear kernel,
+        of the rbf kernel where all features have the same factor, and of the other two where nothing is shifted.
     path : str or path
 
     Examples
@@ -48,6 +50,8 @@ def to_libsvm(model: Any, path: AnyPath) -> None:
             f"LIBSVM has no {type(machine.kernel).__name__} kernel; it has linear, polynomial, rbf and sigmoid. "
             "parablock.save and parablock.models.to_onnx write models with any."
         )
+    if machine.scaling is not None:
+        machine = of_rows_as_they_are(machine, machine.scaling)
     if machine.classes is not None:
         libsvm_file.write(path, _classifier(machine, _whole_numbers(machine.classes)))
     elif len(machine.coef) == 1:

@@ -26,6 +26,7 @@ from parablock.models.exported import Exported, exported
 from parablock.models.files import AnyPath, ModelFileError
 from parablock.models.onnx_graph import Graph
 from parablock.replacing import replacing
+from parablock.scaling import Scaling
 
 _MOST_BYTES = 2_000_000_000  # protobuf ends at 2 GiB
 _TINY = 1e-30
@@ -75,6 +76,8 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
             "parablock.save, or parablock.models.to_libsvm for sparse data."
         )
     graph = Graph("parablock", model.n_features_in_)
+    if machine.scaling is not None:
+        graph.rows = _scaled(graph, machine.scaling)
     values = _decision(graph, machine, model)
     if machine.classes is None:
         graph.output("variable", values, len(machine.coef))
@@ -87,6 +90,14 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
     return made
 
 
+def _scaled(graph: Graph, scaling: Scaling) -> str:
+    """The rows as the kernel takes them. A shift of two float32 numbers is as exact as that of float64."""
+    high = scaling.shift.astype(np.float32).astype(np.float64)
+    rows = graph.add("Sub", graph.rows, graph.constant(high))
+    rows = graph.add("Sub", rows, graph.constant(scaling.shift - high))
+    return graph.add("Mul", rows, graph.constant(scaling.scale))
+
+
 def _decision(graph: Graph, machine: Exported, model: Any) -> str:
     """Decision values (n, n_outputs)."""
     kernel, intercept = machine.kernel, graph.constant(machine.intercept)
@@ -94,9 +105,9 @@ def _decision(graph: Graph, machine: Exported, model: Any) -> str:
         # One vector of weights an output does for all support vectors.
         none = np.zeros((model.n_features_in_, len(machine.coef)))
         weights = machine.vectors.T @ machine.coef.T if machine.coef.shape[1] else none
-        return graph.add("Gemm", "X", graph.constant(weights), intercept)
+        return graph.add("Gemm", graph.rows, graph.constant(weights), intercept)
     if isinstance(kernel, Precomputed):
-        values = graph.add("Gather", "X", graph.constant(model.support_, np.int64), axis=1)
+        values = graph.add("Gather", graph.rows, graph.constant(model.support_, np.int64), axis=1)
     else:
         values = _KERNELS[type(kernel)](graph, kernel, machine.dense_vectors, model)
     return graph.add("Gemm", values, graph.constant(machine.coef.T), intercept)
@@ -128,7 +139,7 @@ def _squared_distances(graph: Graph, vectors: np.ndarray, model: Any) -> str:
     """|x - z|^2 = |x|^2 + |z|^2 - 2 x'z. Around their centre the three are small, and little is lost in their sum."""
     centre = vectors.mean(axis=0) if model._centre is None else model._centre
     centre = centre.astype(np.float32)
-    x = graph.add("Sub", "X", graph.constant(centre))
+    x = graph.add("Sub", graph.rows, graph.constant(centre))
     vectors = (vectors - centre).astype(np.float32).astype(np.float64)
     own = graph.add("ReduceSum", graph.add("Mul", x, x), graph.constant([1], np.int64), keepdims=1)
     both = graph.add("Add", own, graph.constant((vectors**2).sum(axis=1)))
@@ -163,28 +174,28 @@ def _sum_of_terms(graph: Graph, kernel: Any, vectors: np.ndarray, model: Any) ->
     else:
         term = body.add("Abs", term)
     body.output("sum", body.add("Add", "total", term), len(vectors))
-    n = graph.add("Shape", "X", start=0, end=1)
+    n = graph.add("Shape", graph.rows, start=0, end=1)
     shape = graph.add("Concat", n, graph.constant([len(vectors)], np.int64), axis=0)
-    start, features = graph.add("ConstantOfShape", shape), graph.add("Transpose", "X", perm=[1, 0])
+    start, features = graph.add("ConstantOfShape", shape), graph.add("Transpose", graph.rows, perm=[1, 0])
     total = graph.add("Scan", start, features, graph.constant(vectors.T), body=body.graph(), num_scan_inputs=2)
     return graph.add("Exp", graph.add("Mul", total, graph.constant(-kernel.gamma)))
 
 
 def _polynomial(graph: Graph, kernel: Any, vectors: np.ndarray, model: Any) -> str:
-    base = _products(graph, "X", vectors, kernel.gamma, kernel.coef0)
+    base = _products(graph, graph.rows, vectors, kernel.gamma, kernel.coef0)
     return graph.add("Pow", base, graph.constant(float(kernel.degree)))
 
 
 def _sigmoid(graph: Graph, kernel: Any, vectors: np.ndarray, model: Any) -> str:
-    return graph.add("Tanh", _products(graph, "X", vectors, kernel.gamma, kernel.coef0))
+    return graph.add("Tanh", _products(graph, graph.rows, vectors, kernel.gamma, kernel.coef0))
 
 
 def _cosine(graph: Graph, kernel: Any, vectors: np.ndarray, model: Any) -> str:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.where(lengths > 0, lengths, 1.0)
-    own = graph.add("ReduceSum", graph.add("Mul", "X", "X"), graph.constant([1], np.int64), keepdims=1)
+    own = graph.add("ReduceSum", graph.add("Mul", graph.rows, graph.rows), graph.constant([1], np.int64), keepdims=1)
     length = graph.add("Max", graph.add("Sqrt", own), graph.constant(_TINY))  # 0 / 0 is 0
-    return graph.add("Div", _products(graph, "X", directions), length)
+    return graph.add("Div", _products(graph, graph.rows, directions), length)
 
 
 _KERNELS: dict[type[Kernel], Callable[[Graph, Any, np.ndarray, Any], str]] = {

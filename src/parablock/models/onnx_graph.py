@@ -19,6 +19,11 @@ class Graph:
     ----------
     name : str
     n_features : int
+
+    Attributes
+    ----------
+    rows : str
+        What kernels are computed of: the input, or the output of nodes that scale it.
     """
 
     def __init__(self, name: str, n_features: int) -> None:
@@ -28,7 +33,7 @@ class Graph:
             raise ImportError("ONNX export needs onnx: pip install 'parablock[onnx]'.") from error
         self.onnx = onnx
         self.INT64 = onnx.TensorProto.INT64
-        self.name = name
+        self.name, self.rows = name, "X"
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.inputs = [self._float("X", ("n", n_features))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import sklearn  # imports its modules when they are first named
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +13,7 @@ from parablock.devices.cpu import CpuDevice
 from parablock.models import container
 from parablock.models.chosen import chosen
 from parablock.models.files import AnyPath, ModelFileError
-from parablock.models.fitted import fitted_from_json, fitted_to_json
+from parablock.models.fitted import SCALINGS, fitted_from_json, fitted_to_json
 from parablock.models.labels import labels_from_json
 from parablock.models.parameters import kernel_from_json, kernel_to_json, parameters_from_json, parameters_to_json
 
@@ -37,9 +36,10 @@ def save(model: Any, path: AnyPath) -> None:
     Parameters
     ----------
     model : KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge or KernelQuantileRegressor
-        Fitted. Of a search, such as KernelSVCCV or GridSearchCV, its `best_estimator_` is written. With a kernel that
-        is a Python function, or with a class or loss of your own, it cannot be saved: a file that is safe to open
-        cannot hold programs.
+        Fitted. Of a search, such as KernelSVCCV or GridSearchCV, its `best_estimator_` is written. Of a Pipeline of
+        scalers that ends in such an estimator (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) an estimator
+        that scales rows itself. With a kernel that is a Python function, or with a class or loss of your own, it
+        cannot be saved: a file that is safe to open cannot hold programs.
     path : str or path
         Where to; the usual ending is .pbk.
 
@@ -62,13 +62,11 @@ def save(model: Any, path: AnyPath) -> None:
     model = chosen(model)
     name = type(model).__name__
     if _ESTIMATORS.get(name) is not type(model):
-        advice = (
-            "Save its last step, model[-1], and keep the steps before it in another way, such as skops or joblib."
-            if isinstance(model, sklearn.pipeline.Pipeline)
-            else "Estimators and losses of your own are programs, which a file that is safe to open cannot hold; "
-            "parablock.models.to_libsvm and to_onnx write what such an estimator predicts with."
+        raise ModelFileError(
+            f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. Estimators and losses of "
+            "your own are programs, which a file that is safe to open cannot hold; parablock.models.to_libsvm and "
+            "to_onnx write what such an estimator predicts with."
         )
-        raise ModelFileError(f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. {advice}")
     check_is_fitted(model)
     kernel = kernel_to_json(model._make_kernel())
     parameters, arrays = parameters_to_json(model)
@@ -80,7 +78,8 @@ def save(model: Any, path: AnyPath) -> None:
         "parameters": parameters,
         "fitted": fitted,
     }
-    container.write(path, record, {**tensors, **arrays})
+    version = container.VERSION if model._scaling is None else container.WITH_SCALING
+    container.write(path, record, {**tensors, **arrays}, version)
 
 
 def load(path: AnyPath) -> Any:
@@ -132,8 +131,10 @@ def load(path: AnyPath) -> Any:
     fitted.done()
     kernel, stored = model._make_kernel(), kernel_from_json(record.fields("kernel"))
     record.require(kernel_to_json(kernel) == kernel_to_json(stored), "its kernel is not that of its parameters")
-    fits = (kernel.overlap == "given") == (model.support_vectors_.shape == (0, 0))
+    given = kernel.overlap == "given"
+    fits = given == (model.support_vectors_.shape == (0, 0))
     record.require(fits, "its support vectors are not those of its kernel")
+    record.require(model._scaling is None or not given, "it scales a kernel matrix, which has no features")
     record.done()
     tensors.done()
     return model
@@ -144,15 +145,17 @@ def describe_pbk(path: AnyPath) -> dict[str, Any]:
     record = container.read_record(path)
     fitted = record.fields("fitted")
     data, partition = fitted.fields("data"), fitted.fields("partition")
+    scaling = fitted.text("scaling", SCALINGS) if "scaling" in fitted.values else None
     certificate = fitted.fields("certificate")
     described = {
         "format": container.FORMAT,
-        "format_version": container.VERSION,
+        "format_version": container.VERSION if scaling is None else container.WITH_SCALING,
         "library_version": record.text("library_version"),
         "estimator": record.text("estimator"),
         "kernel": record.fields("kernel").values,
         "parameters": record.fields("parameters").values,
         "n_features": data.integer("features", 1),
+        "scaling": scaling,
         "n_outputs": fitted.integer("outputs", 1),
         "n_support_vectors": fitted.integer("support_vectors"),
         "data": f"{data.text('kind')} {data.text('dtype')}",

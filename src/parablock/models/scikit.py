@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from parablock.kernels import RBF, Chi2, Cosine, Kernel, Laplacian, Linear, Poly
 from parablock.models.chosen import chosen
 from parablock.models.exported import Exported, exported
 from parablock.models.files import ModelFileError
+from parablock.scaling import Scaling
 
 _SVM: dict[type[Kernel], str] = {
     Linear: "linear", Polynomial: "poly", RBF: "rbf", Sigmoid: "sigmoid", Precomputed: "precomputed",
@@ -32,6 +34,8 @@ def to_sklearn(model: Any) -> Any:
                                                   with one it is inside a ``TransformedTargetRegressor``
     ============================================  ==================================================================
 
+    A model that scales rows itself becomes a ``Pipeline`` of a ``StandardScaler`` and one of these.
+
     Others raise an error: scikit-learn has no kernel logistic or quantile regression and no squared hinge loss with
     kernels, and its SVC has the kernels linear, polynomial, rbf, sigmoid and precomputed. What comes back computes in
     float64 and can be pickled.
@@ -39,7 +43,7 @@ def to_sklearn(model: Any) -> Any:
     Parameters
     ----------
     model : KernelSVC, KernelSVR or KernelRidge
-        Fitted.
+        Fitted; or a search, or a Pipeline of scalers, that ends in one, as `parablock.save` takes it.
 
     Returns
     -------
@@ -58,6 +62,14 @@ def to_sklearn(model: Any) -> Any:
     """
     model = chosen(model)
     machine = exported(model, "to_sklearn")
+    if machine.scaling is None:
+        return _machine(model, machine)
+    inside = copy(model)
+    vars(inside).pop("feature_names_in_", None)  # which the scaler checks; what it gives has none
+    return sklearn.pipeline.make_pipeline(_scaler(model, machine.scaling), _machine(inside, machine))
+
+
+def _machine(model: Any, machine: Exported) -> Any:
     if isinstance(model, KernelSVC) and model.loss == "hinge":
         return _classifier(model, machine)
     if isinstance(model, KernelSVR):
@@ -68,6 +80,13 @@ def to_sklearn(model: Any) -> Any:
     raise ModelFileError(
         f"scikit-learn has no kernel machine with the loss {loss} ({type(model).__name__}): {_ELSEWHERE}."
     )
+
+
+def _scaler(model: Any, scaling: Scaling) -> Any:
+    made = sklearn.preprocessing.StandardScaler(with_mean=scaling.shifts)
+    made.mean_, made.scale_ = scaling.shift.copy(), 1.0 / scaling.scale
+    made.var_, made.n_samples_seen_ = made.scale_**2, model._n_rows
+    return _named(made, model)
 
 
 def _classifier(model: Any, machine: Exported) -> Any:

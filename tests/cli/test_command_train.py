@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import parablock as library
@@ -135,7 +137,8 @@ def test_a_csv_file_with_names_and_text_labels(parablock, iris):
     X, y = iris.drop(columns="species"), iris["species"]
     assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert model.feature_names_in_.tolist() == list(X.columns)
-    assert np.array_equal(model.predict(X), library.KernelSVC(C=10).fit(X.to_numpy(), y).predict(X.to_numpy()))
+    expected = make_pipeline(StandardScaler(), library.KernelSVC(C=10)).fit(X, y)
+    assert np.array_equal(model.predict(X), expected.predict(X))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz", "csr npz", "npy", "headerless csv", "tsv.gz"])
@@ -163,7 +166,7 @@ def test_the_same_rows_in_other_files_give_the_same_model(parablock, iris, kind)
     else:
         path, options = "data.tsv.gz", ["--target", "5"]
         frame.to_csv(path, index=False, sep="\t")
-    done = parablock("train", path, *options, "-o", "model.pbk")
+    done = parablock("train", path, *options, "--no-scaling", "-o", "model.pbk")
     assert done.status == 0, done.err
     expected = library.KernelSVC(random_state=0).fit(X, y)
     assert np.array_equal(library.load("model.pbk").dual_coef_, expected.dual_coef_)
@@ -313,7 +316,7 @@ def test_a_model_for_libsvm(parablock, covtype, files):
 
 def test_a_model_that_libsvm_cannot_hold_is_not_lost(parablock, iris, tmp_path):
     iris.to_csv("iris.csv", index=False)
-    done = parablock("train", "iris.csv", "--target", "species", "-o", "iris.model", "-q")
+    done = parablock("train", "iris.csv", "--target", "species", "--no-scaling", "-o", "iris.model", "-q")
     assert done.status == 1
     assert done.err.startswith("parablock: error: ")
     assert "The model was written to iris.model.pbk instead." in done.err

@@ -15,7 +15,7 @@ from parablock.cli.options import output
 from parablock.cli.ranks import is_first
 from parablock.datasets import Data, DataError
 from parablock.devices.memory import bytes_for_rows, memory_bytes
-from parablock.mapped import data_bytes, is_mapped
+from parablock.mapped import data_bytes, is_mapped, stretches
 from parablock.replacing import replacing
 from parablock.scaling import Scaling
 
@@ -50,10 +50,17 @@ def scaler(options: argparse.Namespace, dense: bool) -> Scaler:
     def of(X: Any) -> Scaling | None:
         if is_mapped(X):
             _refuse_a_large_copy(X, options)
+        if not _finite(X):
+            return None  # of which the fit will complain
         scaling = Scaling.of(X, shift=options.kernel != "chi2")
         return None if scaling.does_nothing and not asked else scaling
 
     return of
+
+
+def _finite(X: Any) -> bool:
+    X = X.data if sp.issparse(X) else X
+    return all(np.isfinite(X[start:stop]).all() for start, stop in stretches(X))
 
 
 def _refuse_a_large_copy(X: Any, options: argparse.Namespace) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import parablock as library
 from parablock import cli
@@ -201,6 +204,14 @@ def test_ranks_train_together_and_the_first_one_speaks(tmp_path, covtype, files)
     model = library.load(tmp_path / "model.pbk")
     assert model._n_rows == 540
     assert model.score(covtype.X, covtype.y) > 0.9
+
+    scale = ["--save-scaling", "scaling.json", "--engine", "mpi", "--jobs", "1", "-e", "1e-5"]
+    done = on_ranks("train", files.train, "-o", "scaled.pbk", *scale)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("scaled 54 features") == 1
+    scaled = make_pipeline(StandardScaler(), SVC(tol=1e-5)).fit(covtype.X, covtype.y)
+    decision = library.load(tmp_path / "scaled.pbk").decision_function(covtype.X_test)
+    assert decision == pytest.approx(scaled.decision_function(covtype.X_test), abs=1e-3)
 
     failed = on_ranks("train", "nosuch.svm", *options)
     assert failed.returncode == 1

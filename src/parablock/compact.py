@@ -19,8 +19,17 @@ def without_unused(X: Any) -> tuple[sp.csr_matrix, np.ndarray]:
     return sp.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(used))), used
 
 
-def widened(rows: np.ndarray, used: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    """Dense rows whose columns have the given numbers (in order) among so many that are zero otherwise."""
+def with_columns(X: Any, columns: np.ndarray) -> sp.csr_matrix:
+    """The given columns (in order) alone, numbered anew; SciPy's own way takes memory for every column of X."""
+    places = np.searchsorted(columns, X.indices)
+    places[places == len(columns)] = 0
+    kept = columns[places] == X.indices if len(columns) else np.zeros(len(places), dtype=bool)
+    ends = np.concatenate(([0], np.cumsum(kept)))[X.indptr]
+    return sp.csr_matrix((X.data[kept], places[kept], ends), shape=(X.shape[0], len(columns)))
+
+
+def widened(rows: Any, used: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    """Rows whose columns have the given numbers (in order) among so many that are zero otherwise."""
     narrow = sp.csr_matrix(rows)
     return sp.csr_matrix((narrow.data, used[narrow.indices], narrow.indptr), shape=(rows.shape[0], n_columns))
 
@@ -63,4 +72,9 @@ def stacked(rows: Sequence[Any]) -> Any:
 
 def squared_norms(X: Any) -> np.ndarray:
     """Of every row, dense or CSR."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X)
+    X = sp.csr_matrix(X)
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))  # SciPy's sums take memory for every column
+    squares = np.square(X.data, dtype=np.float64)
+    return np.bincount(rows, weights=squares, minlength=X.shape[0]).astype(X.dtype)

@@ -17,18 +17,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from parablock import vectors
+from parablock.compact import without_unused
 from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.fingerprint import fingerprint_of
-from parablock.kernels import Kernel
+from parablock.kernels import Called, Kernel
 from parablock.losses import Loss
 from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read, refuse_unwritable
-from parablock.partition import Partition, Partitioner, make_partitioner
+from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
 from parablock.problem import Problem
 from parablock.solver import (
     MANY_MACHINES,
@@ -54,6 +56,9 @@ _LARGE_BRIDGE = 2
 # Where the blocks hold less than this share of the kernel's mass they would get into each other's way at once:
 # start from a sample of the rows that fills a few blocks.
 _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
+# From here on a value for every column of sparse rows would be much memory; who looks at columns, and does not call a
+# function of the user with them, is given them numbered anew.
+_MANY_COLUMNS, _BY_FEATURES = 1 << 22, (TreePartitioner, KMeansPartitioner)
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
 
@@ -249,15 +254,27 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
         if engine.everywhere(engine.checked(lambda: device.wants_whole_numbers(own))):
             centre = np.rint(centre)
     with engine.listening(), device.session():
-        crew = engine.checked(lambda: engine.over(device, kernel, X, centre))
+        rows, columns = _with_entries(X, kernel, partitioner)
+        crew = engine.checked(lambda: engine.over(device, kernel, rows, centre))
         crew.refuse_nonsense(rng)
         partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
+        if columns is not None:
+            partition = replace(partition, centres=partition.centres.of_columns(columns, X.shape[1]))
         if crew.is_first:
             progress.say(partition.report())
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
         crew = crew.ordered(order)  # the rows as they were before are no longer needed
         yield Ground(X, kernel, settings, device, crew, partitioner, partition, order, centre, progress, started)
+
+
+def _with_entries(X: Any, kernel: Kernel, partitioner: Partitioner) -> tuple[Any, np.ndarray | None]:
+    """Sparse rows without the columns that have no entries, and the numbers of those that have, where there are so many
+    columns that nothing should have a value for each."""
+    numbered = sp.issparse(X) and not is_mapped(X) and X.shape[1] > max(X.nnz, _MANY_COLUMNS)
+    if numbered and isinstance(partitioner, _BY_FEATURES) and not isinstance(kernel, Called):
+        return without_unused(X)
+    return X, None
 
 
 def solve(

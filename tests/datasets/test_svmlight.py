@@ -121,7 +121,7 @@ def test_a_file_of_several_pieces(monkeypatch):
 
     text = "".join(f"{i % 3} 1:{i} 3:0.1234567890123456789{i}\n" for i in range(1000))
     whole = read(text)
-    monkeypatch.setattr(svmlight, "whole_lines", lambda file, name: whole_lines(file, name, chunk=300))
+    monkeypatch.setattr(svmlight, "whole_lines", lambda file, name, longest: whole_lines(file, name, chunk=300))
     X, y = read(text)
     assert same(X, whole[0])
     assert np.array_equal(y, whole[1])

@@ -194,7 +194,7 @@ def test_what_is_wrong_is_said_with_its_place(text, options, complaint):
 def test_a_table_of_several_pieces(monkeypatch):
     text = "a,b,label\n" + "".join(f"{i},{i / 7},{'x' * (1 + i % 9)}\n" for i in range(500))
     whole = read(text, target="label")
-    monkeypatch.setattr(csv_text, "whole_lines", lambda file, name: whole_lines(file, name, chunk=200))
+    monkeypatch.setattr(csv_text, "whole_lines", lambda file, name, longest: whole_lines(file, name, chunk=200))
     data = read(text, target="label")
     assert np.array_equal(data.X, whole.X)
     assert data.y.tolist() == whole.y.tolist() == ["x" * (1 + i % 9) for i in range(500)]

@@ -484,3 +484,11 @@ def test_truncated_files_are_refused(path):
         path.write_text(GOOD[:length])
         with pytest.raises(ModelFileError, match="line"):
             load_any(path)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "sigmoid"])
+def test_a_negative_gamma_is_refused_as_libsvm_does(kernel, tmp_path):
+    text = f"svm_type epsilon_svr\nkernel_type {kernel}\ndegree 2\ngamma -5\ncoef0 0\nnr_class 2\ntotal_sv 1\nrho 0\n"
+    (tmp_path / "m").write_text(text + "SV\n1 1:1\n")
+    with pytest.raises(ModelFileError, match=r"gamma is -5\.0, and must not be negative"):
+        from_libsvm(tmp_path / "m")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from parablock.cli.options import columns
+from parablock.cli.options import columns, size
 from parablock.datasets import Data, DataError, read_data
 from parablock.datasets.reading import FORMATS, format_of
 
@@ -26,6 +26,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> Any:
     group.add_argument("--header", choices=["auto", "yes", "no"], default="auto", help="CSV: are there names? (auto)")
     group.add_argument("--labels", metavar="FILE", help="labels in a file of their own: .npy, or text with one a line")
     group.add_argument("--zero-based", action="store_true", help="LIBSVM's text: indices count from 0 instead of 1")
+    group.add_argument("--max-line", metavar="SIZE", type=size, help="CSV, LIBSVM's text: longest line (64MB)")
     return group
 
 
@@ -52,11 +53,17 @@ def read(
         labels=options.labels,
         n_features=n_features + 1 if numbered and n_features is not None else n_features,
         zero_based=options.zero_based or numbered,
+        **({} if options.max_line is None else {"max_line_bytes": options.max_line}),
     )
     if not numbered:
         return data
     if n_features is None and not np.array_equal(data.X[:, :1].toarray()[:, 0], np.arange(1, data.X.shape[0] + 1)):
         raise DataError(f"{options.data}: in a kernel matrix the entries 0:1, 0:2, 0:3, ... number the rows, in order")
+    if n_features is None and data.X.shape[1] != data.X.shape[0] + 1:
+        raise DataError(
+            f"{options.data}: a kernel matrix of {data.X.shape[0]} rows has as many columns beside the rows' numbers; "
+            f"this one has {data.X.shape[1] - 1}"
+        )
     return replace(data, X=data.X[:, 1:].toarray())
 
 

@@ -108,6 +108,13 @@ def memory(text: str) -> str:
     return text
 
 
+def size(text: str) -> int:
+    """An amount of memory in bytes."""
+    from parablock.devices.memory import memory_bytes
+
+    return memory_bytes(memory(text))
+
+
 def columns(text: str) -> list[str]:
     """Names or numbers, divided by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.csr import refuse_malformed, takes
+from parablock.datasets.errors import DataError
 from parablock.mapped import csr_over
+from parablock.npy import ArrayError, map_npy
 from parablock.replacing import new_folder
 
 _PARTS = ("data", "indices", "indptr", "shape")
@@ -44,7 +47,7 @@ def save_csr(folder: str | os.PathLike[str], matrix: Any) -> None:
             f"save_csr writes SciPy sparse matrices; got {type(matrix).__name__}. Dense arrays are written with "
             "np.save and opened with np.load(path, mmap_mode='r')."
         )
-    matrix = matrix.tocsr()
+    matrix = refuse_malformed(matrix, "The matrix").tocsr()
     arrays = {
         "data": matrix.data,
         "indices": matrix.indices,
@@ -93,8 +96,12 @@ def open_csr(folder: str | os.PathLike[str], start: int = 0, stop: int | None = 
     place = Path(folder)
     data, indices, indptr, shape = (_part(place, name) for name in _PARTS)
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer):
-        raise _bad(place, f"shape.npy must hold two whole numbers, rows and columns; it holds {shape.tolist()}")
+        raise _bad(place, f"shape.npy must hold two whole numbers, rows and columns; it holds {shape[:3].tolist()}")
     n_rows, n_columns = shape.tolist()
+    if min(n_rows, n_columns) < 0:
+        raise _bad(place, f"shape.npy holds {n_rows} rows and {n_columns} columns")
+    if not takes(data.dtype):
+        raise _bad(place, f"data.npy must hold numbers as SciPy takes them; it holds {data.dtype.str}")
     for name, array in (("indices", indices), ("indptr", indptr)):
         if array.dtype not in (np.int32, np.int64):
             raise _bad(place, f"{name}.npy must hold int32 or int64 numbers; it holds {array.dtype}")
@@ -126,13 +133,14 @@ def _part(folder: Path, name: str) -> np.ndarray:
             f"{', '.join(f'{part}.npy' for part in _PARTS)}: save_csr writes one."
         )
     try:
-        array: np.ndarray = np.load(path, mmap_mode="r")
-    except (ValueError, OSError, EOFError) as error:
+        with open(path, "rb") as file:
+            array = map_npy(file)
+    except ArrayError as error:
         raise _bad(folder, f"{name}.npy cannot be opened ({error})") from error
     if array.ndim != 1:
         raise _bad(folder, f"{name}.npy must have one dimension; it has the shape {array.shape}")
     return array
 
 
-def _bad(folder: Path, why: str) -> ValueError:
-    return ValueError(f"{os.fspath(folder)!r} holds no whole CSR matrix: {why}. Write it again with save_csr.")
+def _bad(folder: Path, why: str) -> DataError:
+    return DataError(f"{os.fspath(folder)!r} holds no whole CSR matrix: {why}. Write it again with save_csr.")

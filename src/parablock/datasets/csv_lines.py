@@ -94,3 +94,12 @@ def _cell(text: np.ndarray, position: int, delimiter: int) -> tuple[int, int, in
     while stop > start and (text[stop - 1] == 32 or text[stop - 1] == 13):
         stop -= 1
     return start, stop, position
+
+
+@njit(cache=True, nogil=True)
+def cut_out(text: np.ndarray, spans: np.ndarray, letters: np.ndarray) -> None:
+    """Copy pieces of the text, one into each row of an array of zeros."""
+    for i in range(len(spans)):
+        start, stop = spans[i]
+        for place in range(start, stop):
+            letters[i, place - start] = text[place]

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from parablock.datasets.csv_lines import CELL, COUNT, FINE, MISSING, NOWHERE, QUOTE, TARGET, parse_cells
+from parablock.datasets.csv_lines import CELL, COUNT, FINE, MISSING, NOWHERE, QUOTE, TARGET, cut_out, parse_cells
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError, quoted
+from parablock.datasets.labels import as_labels, joined, refuse_uneven
 from parablock.datasets.numbers import powers_of_ten
-from parablock.datasets.streams import name_of, reading, whole_lines
-from parablock.datasets.tables import as_labels, chosen_columns
+from parablock.datasets.streams import MAX_LINE_BYTES, name_of, reading, refuse_too_much, whole_lines
+from parablock.datasets.tables import chosen_columns
 
 _DELIMITERS = ",;\t"
-_WHOLE = re.compile(r"-?\d+")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def read_csv(
@@ -29,6 +30,7 @@ def read_csv(
     drop: Sequence[str | int] = (),
     features: Sequence[str] | None = None,
     header: bool | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Data:
     """Read a table of numbers from text with cells divided by commas, semicolons or tabs.
 
@@ -48,6 +50,8 @@ def read_csv(
         Whether the first line holds the names of the columns. By default it does where it holds all of `features`, or
         the name of the target or of a column to leave out, or where none of its cells in feature columns is a number.
         Where such a name is a number, and the line has nothing but different whole numbers, it must be told.
+    max_line_bytes : int, default=64 MB
+        A line that is longer is an error: such a file is no table, or was made to fill the memory.
 
     Returns
     -------
@@ -69,20 +73,26 @@ def read_csv(
     """
     name, line = name_of(source), 1
     layout: _Layout | None = None
-    numbers, texts = [], []
+    numbers, texts, taken = [], [], 0
     with reading(source) as file:
-        for text in whole_lines(file, name):
+        for text in whole_lines(file, name, max_line_bytes):
             body = text
             if layout is None:
-                layout, body = _first_line(text.removeprefix(b"\xef\xbb\xbf"), name, target, drop, features, header)
+                body = text.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+                if body:
+                    layout, body = _first_line(body, name, target, drop, features, header)
                 line += text.count(b"\n") - body.count(b"\n")
+            if not body or layout is None:
+                continue
             part, labels = _parsed(body, name, line, layout)
+            line += body.count(b"\n")
+            taken += part.nbytes + labels.nbytes
+            refuse_too_much(taken, name, line)
             numbers.append(part)
             texts.append(labels)
-            line += body.count(b"\n")
     if layout is None or not sum(map(len, numbers)):
         raise DataError(f"{name}: there is no row in it")
-    y = None if layout.target is None else as_labels(np.concatenate(texts), name)
+    y = None if layout.target is None else as_labels(joined(texts, name), name)
     names = None if layout.names is None else [layout.names[i] for i in layout.features]
     return Data(np.concatenate(numbers) if len(numbers) > 1 else numbers[0], y, names)
 
@@ -114,9 +124,8 @@ def _first_line(
     features: Sequence[str] | None,
     header: bool | None,
 ) -> tuple[_Layout, bytes]:
-    """What the first line that is not empty tells, and the text of the rows."""
-    body = text.lstrip(b"\r\n")
-    first, _, rest = body.partition(b"\n")
+    """What the first line tells, and the text of the rows."""
+    first, _, rest = text.partition(b"\n")
     try:
         line = first.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
@@ -131,7 +140,7 @@ def _first_line(
         header = _is_header(cells, name, [*drop, *([] if target is None else [target])], features)
     names = cells if header else None
     layout = _Layout(delimiter, len(cells), names, *chosen_columns(names, len(cells), name, target, drop, features))
-    return layout, rest if header else body
+    return layout, rest if header else text
 
 
 def _is_header(cells: list[str], name: str, no_features: Sequence[str | int], features: Sequence[str] | None) -> bool:
@@ -172,9 +181,11 @@ def _kind(cell: str) -> str:
 
 def _parsed(text: bytes, name: str, line: int, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
     """Features and target cells (as bytes) of some lines."""
-    n_lines = text.count(b"\n") + 1
-    values = np.empty((n_lines, len(layout.features)))
-    spans = np.empty((n_lines, 2), dtype=np.int64)
+    # A row has at least one character a cell that is used, and one behind every cell: empty lines cost nothing.
+    cells = len(layout.features) + (layout.target is not None)
+    most = min(text.count(b"\n"), len(text) // (cells + layout.n_columns)) + 1
+    values = np.empty((most, len(layout.features)))
+    spans = np.empty((most, 2), dtype=np.int64)
     content = np.frombuffer(text, dtype=np.uint8)
     status, position, offset, column, row, doubtful = parse_cells(
         content, ord(layout.delimiter), layout.roles(), powers_of_ten(), values, spans
@@ -187,19 +198,32 @@ def _parsed(text: bytes, name: str, line: int, layout: _Layout) -> tuple[np.ndar
         place, start, stop = next(doubt for doubt in doubtful if not np.isfinite(values.flat[doubt[0]]))
         offset = text.count(b"\n", 0, start)
         raise DataError(f"{name}, line {line + offset}: {quoted(text[start:stop])} is too large for a number")
+    # A copy lets go of what was too much.
+    values = values[:row] if row > most // 2 else values[:row].copy()
     if layout.target is None:
-        return values[:row], np.empty(0, dtype="S1")
-    labels = _cut_out(content, spans[:row])
-    return values[:row], np.char.replace(labels, b'""', b'"') if b'""' in text else labels
+        return values, np.empty(0, dtype="S1")
+    labels = _cut_out(text, content, spans[:row], name, line)
+    return values, np.char.replace(labels, b'""', b'"') if b'""' in text else labels
 
 
-def _cut_out(content: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """Pieces of the text as an array of bytes strings."""
+def _cut_out(text: bytes, content: np.ndarray, spans: np.ndarray, name: str, line: int) -> np.ndarray:
+    """Labels, which are pieces of the text from the given line on, as an array of bytes strings."""
     lengths = spans[:, 1] - spans[:, 0]
     width = max(1, int(lengths.max(initial=1)))
-    places = np.minimum(spans[:, :1] + np.arange(width), len(content) - 1)
-    letters = np.where(np.arange(width) < lengths[:, None], content[places], 0).astype(np.uint8)
-    return np.ascontiguousarray(letters).view(f"S{width}")[:, 0]
+
+    def where(row: int) -> str:
+        before = text.count(b"\n", 0, int(spans[row, 0]))
+        return f"{name}, line {line + before}"
+
+    if len(spans):
+        refuse_uneven(len(spans), width, int(lengths.sum()), where(int(lengths.argmax())))
+    if b"\0" in text:
+        for row, (start, stop) in enumerate(spans.tolist()):
+            if b"\0" in text[start:stop]:
+                raise DataError(f"{where(row)}: a label with a NUL character, which is no text")
+    letters = np.zeros((len(spans), width), dtype=np.uint8)
+    cut_out(content, spans, letters)
+    return letters.view(f"S{width}")[:, 0]
 
 
 def _complaint(status: int, rest: bytes, column: int, layout: _Layout) -> str:

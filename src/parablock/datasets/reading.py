@@ -14,7 +14,7 @@ from parablock.datasets.csr_files import open_csr
 from parablock.datasets.csv_text import read_csv
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
-from parablock.datasets.streams import STANDARD_INPUT, name_of, without_compression
+from parablock.datasets.streams import MAX_LINE_BYTES, STANDARD_INPUT, name_of, without_compression
 from parablock.datasets.svmlight import read_svmlight
 from parablock.datasets.tables import chosen_columns, read_parquet
 
@@ -50,6 +50,7 @@ def read_data(
     labels: Any = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Data:
     """Read features and labels from a file.
 
@@ -76,6 +77,8 @@ def read_data(
         How many there must be. LIBSVM's text may have fewer, the others are zero.
     zero_based : bool, default=False
         Of LIBSVM's text: whether indices count from 0 instead of 1.
+    max_line_bytes : int, default=64 MB
+        Of text: a line that is longer is an error. Raise it for tables that are wider.
 
     Returns
     -------
@@ -101,9 +104,11 @@ def read_data(
     if (target is not None or drop) and format not in TABLES:
         raise DataError(f"{name}: columns were named; this is read as {format}, and only csv and parquet have columns")
     if format == "svmlight":
-        data = Data(*read_svmlight(source, n_features=n_features, zero_based=zero_based))
+        data = Data(*read_svmlight(source, n_features=n_features, zero_based=zero_based, max_line_bytes=max_line_bytes))
     elif format == "csv":
-        data = read_csv(source, target=target, drop=drop, features=features, header=header)
+        data = read_csv(
+            source, target=target, drop=drop, features=features, header=header, max_line_bytes=max_line_bytes
+        )
     elif format == "parquet":
         data = read_parquet(source, target=target, drop=drop, features=features)
     elif format == "npz":
@@ -132,6 +137,8 @@ def _check(data: Data, name: str, n_features: int | None) -> None:
         raise DataError(f"{name}: features must be numbers in two dimensions; these are {X.dtype} of shape {X.shape}")
     if not X.shape[0]:
         raise DataError(f"{name}: there is no row in it")
+    if not X.shape[1]:
+        raise DataError(f"{name}: there is no feature in it")
     if y is not None and y.shape != (X.shape[0],):
         raise DataError(
             f"{name}: there must be one label a row; there are {X.shape[0]} rows, and labels of shape {y.shape}"

@@ -10,14 +10,19 @@ import scipy.sparse as sp
 
 from parablock.datasets.errors import DataError, quoted
 from parablock.datasets.numbers import powers_of_ten
-from parablock.datasets.streams import name_of, reading, whole_lines, writing
+from parablock.datasets.streams import MAX_LINE_BYTES, name_of, reading, refuse_too_much, whole_lines, writing
 from parablock.datasets.svmlight_lines import FINE, LARGEST, complaint, parse_lines
 
 _ROWS_AT_ONCE = 4096  # that are made into text before they are written
 
 
 def read_svmlight(
-    source: Any, *, n_features: int | None = None, zero_based: bool = False, dtype: Any = np.float64
+    source: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    dtype: Any = np.float64,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> tuple[sp.csr_matrix, np.ndarray]:
     """Read labels and features from LIBSVM's text format.
 
@@ -34,6 +39,8 @@ def read_svmlight(
     zero_based : bool, default=False
         Whether indices count from 0 instead of 1.
     dtype : {float64, float32}, default=float64
+    max_line_bytes : int, default=64 MB
+        A line that is longer is an error.
 
     Returns
     -------
@@ -59,12 +66,14 @@ def read_svmlight(
     """
     first = 0 if zero_based else 1
     last = LARGEST if n_features is None else n_features - 1 + first
-    name, parts, line = name_of(source), [], 1
+    name, parts, line, taken = name_of(source), [], 1, 0
     with reading(source) as file:
-        for text in whole_lines(file, name):
+        for text in whole_lines(file, name, max_line_bytes):
             part = _parsed(text, name, line, first, last, np.dtype(dtype))
-            parts.append(part)
             line += text.count(b"\n")
+            taken += sum(array.nbytes for array in part)
+            refuse_too_much(taken, name, line)
+            parts.append(part)
     if not sum(len(part.labels) for part in parts):
         raise DataError(f"{name}: there is no row in it")
     return _joined(parts, n_features)
@@ -80,8 +89,8 @@ class _Part(NamedTuple):
 
 
 def _parsed(text: bytes, name: str, line: int, first: int, last: int, dtype: np.dtype) -> _Part:
-    # Every row ends its line and every entry has a colon, so that these are enough.
-    labels = np.empty(text.count(b"\n") + 1)
+    # Every row has a character and ends its line, and every entry has a colon, so that these are enough.
+    labels = np.empty(min(text.count(b"\n"), len(text) // 2) + 1)
     counts = np.empty(len(labels), dtype=np.int64)
     columns = np.empty(text.count(b":"), dtype=np.int32)
     values = np.empty(len(columns))
@@ -101,7 +110,9 @@ def _parsed(text: bytes, name: str, line: int, first: int, last: int, dtype: np.
         else:
             values[entry] = value
     # A copy lets go of what was too much.
-    return _Part(labels[:n_rows], counts[:n_rows], columns[:n_entries].copy(), values[:n_entries].astype(dtype))
+    return _Part(
+        labels[:n_rows].copy(), counts[:n_rows].copy(), columns[:n_entries].copy(), values[:n_entries].astype(dtype)
+    )
 
 
 def _joined(parts: list[_Part], n_features: int | None) -> tuple[sp.csr_matrix, np.ndarray]:

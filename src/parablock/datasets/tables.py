@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
+from parablock.datasets.labels import as_labels, refuse_uneven
 from parablock.datasets.streams import STANDARD_INPUT, name_of, whole_content
-
-# As a number is written that is whole: others, such as 1.0 or +1, may well be the same number.
-_WHOLE = re.compile(r"0|-?[1-9]\d*|0\d+")
+from parablock.room import memory_there_is, size
 
 
 def read_parquet(
@@ -57,20 +57,47 @@ def read_parquet(
     (['length'], ['iris', 'rose'])
     """
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install 'parablock[parquet]'.") from error
     name = name_of(source)
-    try:
-        if isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT:
-            table = pq.read_table(source)
-        else:
-            table = pq.read_table(io.BytesIO(whole_content(source)))
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{name}: it is no Parquet file that can be read ({str(error).splitlines()[0]})") from error
+    stored = isinstance(source, (str, os.PathLike)) and os.fspath(source) != STANDARD_INPUT
+    with _understood(name), pq.ParquetFile(source if stored else io.BytesIO(whole_content(source))) as parquet:
+        _refuse_what_is_too_large(parquet.metadata, name)
+        table = parquet.read()
     if not table.num_rows:
         raise DataError(f"{name}: there is no row in it")
+    with _understood(name):
+        return _data(table, name, target, drop, features)
+
+
+@contextmanager
+def _understood(name: str) -> Iterator[None]:
+    """Whatever pyarrow complains about is a `DataError`; errors of the system, which have a number, are not."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # pyarrow has a dozen kinds, and Python some more for text and dates that are none
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"{name}: it is no Parquet file that can be read ({why})") from error
+
+
+def _refuse_what_is_too_large(told: Any, name: str) -> None:
+    """A file of some bytes can say that it has the same value in very many rows."""
+    needed, most = 8 * told.num_rows * told.num_columns, memory_there_is()
+    if needed > most:
+        raise DataError(
+            f"{name}: it has {told.num_rows:,} rows of {told.num_columns:,} columns, which take {size(needed)}; there "
+            f"are {size(most)} of memory"
+        )
+
+
+def _data(
+    table: Any, name: str, target: str | int | None, drop: Sequence[str | int], features: Sequence[str] | None
+) -> Data:
     names = table.column_names
     place, places = chosen_columns(names, len(names), name, target, drop, features)
     columns = [_numbers(table.column(i), names[i], name) for i in places]
@@ -106,7 +133,10 @@ def _labels(column: Any, title: str, name: str) -> np.ndarray:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    values = np.asarray(column.to_pylist())
+    labels = column.to_pylist()
+    if isinstance(labels[0], (str, bytes)):
+        _refuse_odd_text(labels, title, name)
+    values = np.asarray(labels)
     if pa.types.is_integer(kind):
         return values
     if any(is_it(kind) for is_it in (pa.types.is_floating, pa.types.is_boolean, pa.types.is_binary)):
@@ -116,6 +146,15 @@ def _labels(column: Any, title: str, name: str) -> np.ndarray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return values
     raise DataError(f"{name}: the column {title!r} holds {kind}; a target is numbers, truth values or text")
+
+
+def _refuse_odd_text(labels: list[Any], title: str, name: str) -> None:
+    lengths = list(map(len, labels))
+    longest = max(lengths)
+    refuse_uneven(len(labels), longest, sum(lengths), f"{name}, row {lengths.index(longest) + 1}, column {title!r}")
+    for row, label in enumerate(labels, start=1):
+        if ("\0" if isinstance(label, str) else b"\0") in label:
+            raise DataError(f"{name}, row {row}, column {title!r}: a label with a NUL character, which is no text")
 
 
 def _refuse_nulls(column: Any, title: str, name: str) -> None:
@@ -144,10 +183,15 @@ def chosen_columns(
         if not places:
             raise DataError(f"{source}: no column is left for the features")
         return place, places
-    missing = [name for name in features if name not in names]
+    known = Counter(names)
+    missing = [name for name in features if name not in known]
     if missing:
         raise DataError(f"{source}: there is no column {_listed(missing, 5)}; its columns are {_listed(names)}")
-    places = [_place(name, "a feature", names, count, source) for name in features]
+    twice = next((name for name in features if known[name] > 1), None)
+    if twice is not None:
+        raise _several(twice, "a feature", source)
+    numbers = {name: number for number, name in enumerate(names)}
+    places = [numbers[name] for name in features]
     if place in places:
         raise DataError(f"{source}: the target {target!r} is one of the features")
     return place, places
@@ -156,7 +200,7 @@ def chosen_columns(
 def _place(column: str | int, role: str, names: list[str] | None, count: int, source: str) -> int:
     if names is not None and str(column) in names:
         if names.count(str(column)) > 1:
-            raise DataError(f"{source}: several columns are called {str(column)!r}; give the number of {role} instead")
+            raise _several(str(column), role, source)
         return names.index(str(column))
     try:
         number = int(column)
@@ -168,40 +212,9 @@ def _place(column: str | int, role: str, names: list[str] | None, count: int, so
     return number - 1 if number > 0 else number + count
 
 
+def _several(column: str, role: str, source: str) -> DataError:
+    return DataError(f"{source}: several columns are called {column!r}; give the number of {role} instead")
+
+
 def _listed(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def as_labels(values: np.ndarray, name: str) -> np.ndarray:
-    """Labels of bytes or text as whole numbers, as numbers, or as text, whichever is first to fit them all and keeps
-    those apart that are different."""
-    if values.dtype.kind == "S":
-        try:
-            values = np.char.decode(values, "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{name}: the labels are no UTF-8 text ({error})") from error
-    if values.dtype.kind == "U" and np.any(np.char.find(values, "_") >= 0):
-        return values  # Python would read 1_0 as ten
-    try:
-        numbers = values.astype(np.float64)
-    except ValueError:
-        return values
-    if not np.all(np.isfinite(numbers)):
-        row = int(np.argmin(np.isfinite(numbers))) + 1
-        raise DataError(f"{name}: the target of row {row} is {values[row - 1]}, which is no finite number")
-    whole = numbers == np.rint(numbers)
-    small = np.abs(numbers).max(initial=0) < 2**53
-    if values.dtype.kind == "U":
-        spelled = [text for text in np.unique(values[whole]).tolist() if _WHOLE.fullmatch(text)]
-        exact = set(map(int, spelled))
-        if len(exact) < len(spelled):
-            return values  # 007 is not 7
-        if not small and np.all(whole) and len(spelled) == len(np.unique(values)) and _fit_int64(exact):
-            return np.array([int(text) for text in values.tolist()])
-        if len(set(map(float, exact))) < len(spelled):
-            return values
-    return numbers.astype(np.int64) if np.all(whole) and small else numbers
-
-
-def _fit_int64(numbers: set[int]) -> bool:
-    return all(-(2**63) <= number < 2**63 for number in numbers)

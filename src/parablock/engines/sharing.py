@@ -168,9 +168,10 @@ def moments(X: Any, share: np.ndarray) -> tuple[float, float]:
     first = second = 0.0
     for start, stop in stretches(X):  # the squares of all rows would be a copy of them
         part, weight = X[start:stop], share[start:stop]
-        squares = part.multiply(part) if sp.issparse(part) else np.square(part, dtype=np.float64)
+        if sp.issparse(part):
+            part, weight = part.data, np.repeat(weight, np.diff(part.indptr))
         first += float((part.T @ weight).sum())
-        second += float((squares.T @ weight).sum())
+        second += float((np.square(part, dtype=np.float64).T @ weight).sum())
     return first, second
 
 

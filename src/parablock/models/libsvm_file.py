@@ -181,6 +181,7 @@ class _Reading:
         for part in _PARTS[name]:
             self.require(part in self.said, f"the lines before this one have no {part}, which the {name} kernel has")
         self.require(0 <= self.said.get("degree", 0) <= MOST_DEGREE, f"degree is not from 0 to {MOST_DEGREE}")
+        self.require(self.said.get("gamma", 0.0) >= 0, f"gamma is {self.said.get('gamma')}, and must not be negative")
         kinds = {name: kind for kind, name in _NAMES.items()}
         return kinds[name](**{part: self.said[part] for part in _PARTS[name]})
 

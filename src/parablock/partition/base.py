@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock import vectors
-from parablock.compact import squared_norms, stacked
+from parablock.compact import squared_norms, stacked, widened, with_columns
 from parablock.devices.base import Device, ReadableRows, Rows, Samples
 from parablock.kernels import Kernel
 
@@ -117,6 +117,10 @@ class Centres(ABC):
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         """Squared distance of every sample to every block's centre, up to a constant a sample."""
 
+    def of_columns(self, columns: np.ndarray, n_columns: int) -> Centres:
+        """The same where feature i is number columns[i] (in order) of so many."""
+        raise TypeError(f"{type(self).__name__} cannot have their features numbered anew.")
+
     def nearest(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         """The block of every sample."""
         labels = [self.distances(device, kernel, part).argmin(axis=1) for part in chunks(samples)]
@@ -144,7 +148,8 @@ class FeatureCentres(Centres):
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         columns, squares = self._ready(samples.dtype)
-        features = samples.features()
+        whole = samples.features()
+        features = whole if self._used is None else with_columns(whole, self._used)
         distances = np.empty((len(samples), len(self.offsets)))
 
         def fill(start: int) -> None:
@@ -152,7 +157,7 @@ class FeatureCentres(Centres):
             products = rows @ columns
             products = products.toarray() if sp.issparse(products) else np.asarray(products)
             distances[start : start + _AT_ONCE] = (
-                squared_norms(rows)[:, None] - 2.0 * products + (squares + self.offsets)
+                squared_norms(whole[start : start + _AT_ONCE])[:, None] - 2.0 * products + (squares + self.offsets)
             )
 
         device.map(fill, range(0, len(samples), _AT_ONCE))
@@ -161,10 +166,19 @@ class FeatureCentres(Centres):
     def _ready(self, dtype: np.dtype) -> tuple[Any, np.ndarray]:
         """What distances are computed of, in the samples' precision: the points as columns, and their squared norms."""
         if dtype not in self._columns:
-            points = self.points.astype(dtype)
+            points = (self.points if self._used is None else with_columns(self.points, self._used)).astype(dtype)
             columns = points.T.tocsr() if sp.issparse(points) else np.ascontiguousarray(points.T)
             self._columns[dtype] = columns, squared_norms(points)
         return self._columns[dtype]
+
+    @cached_property
+    def _used(self) -> np.ndarray | None:
+        """The features that some point has, where the others are so many that nothing may have a value for each."""
+        few = sp.issparse(self.points) and self.points.nnz < self.points.shape[1]
+        return np.unique(self.points.indices) if few else None
+
+    def of_columns(self, columns: np.ndarray, n_columns: int) -> FeatureCentres:
+        return FeatureCentres(widened(self.points, columns, n_columns), self.offsets)
 
     @cached_property
     def _columns(self) -> dict[np.dtype, tuple[Any, np.ndarray]]:
@@ -182,6 +196,9 @@ class JoinedCentres(Centres):
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
         return np.concatenate([part.distances(device, kernel, samples) for part in self.parts], axis=1)
+
+    def of_columns(self, columns: np.ndarray, n_columns: int) -> JoinedCentres:
+        return JoinedCentres([part.of_columns(columns, n_columns) for part in self.parts])
 
 
 class Partitioner(ABC):

@@ -142,7 +142,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on this machine, or as one of those that all do the same."""
         X, y, sample_weight = self._checked(X, y, sample_weight)
-        self._fit(self._scaled(X), *self._outputs(y, sample_weight), sample_weight)
+        self._fit(X, *self._outputs(y, sample_weight), sample_weight)
 
     def _forget_scaling(self) -> None:
         """A fit starts anew, with the rows as they are given; where it goes on from the last one, they are scaled as
@@ -264,6 +264,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
             )
         n = X.shape[0]
         make_partitioner(self.partition, n)  # complains about labels that do not fit before rows are left out
+        X = self._scaled(X)
         rows = np.flatnonzero(sample_weight > 0)
         sparse = sp.issparse(X.own if isinstance(X, Shard) else X)
         start, partition = self._start(n, len(target)), self.partition

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from parablock.planning import plan
     from parablock.selection import KernelLogisticRegressionCV, KernelSVCCV, KernelSVRCV
     from parablock.solver import BlockSolver
+    from parablock.tables import AutoKernelClassifier, AutoKernelRegressor
     from parablock.training import solve
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoKernelClassifier",
+    "AutoKernelRegressor",
     "BlockSolver",
     "Checkpoint",
     "CheckpointError",
@@ -47,6 +50,8 @@ __all__ = [
 
 # Numba and scikit-learn take a second to import: what needs them is imported when it is first named.
 _HOMES = {
+    "AutoKernelClassifier": "tables",
+    "AutoKernelRegressor": "tables",
     "BlockSolver": "solver",
     "Checkpoint": "monitor",
     "CheckpointError": "monitor",
@@ -61,7 +66,7 @@ _HOMES = {
 }
 _MODULES = (
     "callbacks", "datasets", "engines", "estimators", "kernels", "losses", "models", "monitor", "partition", "planning",
-    "plots", "report", "selection", "solver",
+    "plots", "report", "selection", "solver", "tables",
 )  # fmt: skip
 
 

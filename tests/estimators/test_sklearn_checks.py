@@ -2,7 +2,15 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from parablock import KernelLogisticRegression, KernelQuantileRegressor, KernelRidge, KernelSVC, KernelSVR
+from parablock import (
+    AutoKernelClassifier,
+    AutoKernelRegressor,
+    KernelLogisticRegression,
+    KernelQuantileRegressor,
+    KernelRidge,
+    KernelSVC,
+    KernelSVR,
+)
 
 ESTIMATORS = [
     KernelSVC(),
@@ -11,6 +19,8 @@ ESTIMATORS = [
     KernelSVR(),
     KernelRidge(),
     KernelQuantileRegressor(),
+    AutoKernelRegressor(),
+    AutoKernelClassifier(),
 ]
 
 

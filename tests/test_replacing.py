@@ -16,6 +16,7 @@ from parablock import KernelSVC
 from parablock.datasets import open_csr, save_csr
 from parablock.replacing import _name as temporary_name
 from parablock.replacing import replacing
+from tests.privileges import locked_folder
 
 WRITER = """
 import sys, time
@@ -181,12 +182,7 @@ def test_errors_name_the_file_of_the_user(tmp_path):
         save_csr(tmp_path, sp.csr_matrix(np.eye(2)))
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_folder_that_cannot_be_written_to(tmp_path):
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(PermissionError) as caught, replacing(tmp_path / "file"):
-            pass
-    finally:
-        tmp_path.chmod(0o700)
-    assert caught.value.filename == str(tmp_path / "file")
+def test_a_folder_that_cannot_be_written_to():
+    with locked_folder() as folder, pytest.raises(PermissionError) as caught, replacing(folder / "file"):
+        pass
+    assert caught.value.filename == str(folder / "file")

@@ -19,6 +19,7 @@ from parablock.callbacks import Callback
 from parablock.monitor import checkpoint as module
 from parablock.monitor.checkpoint import Snapshot, read, write
 from tests.engines.ranks import command, environment, needs_mpi, run
+from tests.privileges import locked_folder
 
 SETTINGS = {"C": 10.0, "gamma": 5.0, "tol": 1e-4, "n_blocks": 6, "random_state": 0}
 HERE = __file__.rsplit("/", 1)[0]
@@ -245,9 +246,6 @@ def test_to_resume_from_nothing_is_an_error(moons, path):
         KernelSVC(**SETTINGS, resume=True).fit(*moons)
 
 
-IS_ROOT = not hasattr(os, "geteuid") or os.geteuid() == 0
-
-
 @pytest.mark.parametrize("resume", [False, True, "auto"])
 @pytest.mark.parametrize(
     ("name", "message"),
@@ -256,15 +254,11 @@ IS_ROOT = not hasattr(os, "geteuid") or os.geteuid() == 0
         ("file/run.checkpoint", "Not a directory"),
         ("folder", "Is a directory"),
         ("n" * 300, "File name too long"),
-        pytest.param(
-            "locked/run.checkpoint", "Permission denied", marks=pytest.mark.skipif(IS_ROOT, reason="root may write")
-        ),
     ],
 )
 def test_a_path_that_cannot_be_written_is_an_error_before_the_fit(moons, tmp_path, name, message, resume):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    (tmp_path / "locked").mkdir(mode=0o500)
     before = sorted(tmp_path.rglob("*"))
 
     def never(X, Z):
@@ -274,6 +268,16 @@ def test_a_path_that_cannot_be_written_is_an_error_before_the_fit(moons, tmp_pat
     with pytest.raises(CheckpointError, match=f"Cannot write the checkpoint .*{name}': {message}"):
         model.fit(*moons)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_may_not_be_written_to_is_an_error_before_the_fit(moons):
+    def never(X, Z):
+        raise AssertionError("The fit has begun.")
+
+    with locked_folder() as folder:
+        model = KernelSVC(**SETTINGS, kernel=never, checkpoint=folder / "run.checkpoint")
+        with pytest.raises(CheckpointError, match=r"Cannot write the checkpoint .*run\.checkpoint': Permission denied"):
+            model.fit(*moons)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.01, 0.5, 0.999])

@@ -4,6 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parablock import callbacks as callbacks
+    from parablock import datasets as datasets
+    from parablock import engines as engines
+    from parablock import estimators as estimators
+    from parablock import kernels as kernels
+    from parablock import losses as losses
+    from parablock import models as models
+    from parablock import monitor as monitor
+    from parablock import partition as partition
+    from parablock import planning as planning
+    from parablock import plots as plots
+    from parablock import report as report
+    from parablock import selection as selection
+    from parablock import solver as solver
     from parablock.estimators import (
         KernelClassifier,
         KernelLogisticRegression,
@@ -70,14 +84,16 @@ _MODULES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"parablock.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module 'parablock' has no attribute {name!r}")
-    value = getattr(import_module(f"parablock.{_HOMES.get(name, 'estimators')}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to a type checker it would have every name
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"parablock.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module 'parablock' has no attribute {name!r}")
+        value = getattr(import_module(f"parablock.{_HOMES.get(name, 'estimators')}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from parablock.callbacks.contexts import callback_support
 from parablock.callbacks.watching import Run, Watch
 from parablock.engines import Engine
 
 _HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
-Self = TypeVar("Self", bound="CallbackSupport")
 
 
 class CallbackSupport:
     """An estimator that tells callbacks how its fits go on, by scikit-learn's protocol."""
 
-    def set_callbacks(self: Self, *callbacks: Any) -> Self:
+    def set_callbacks(self, *callbacks: Any) -> Self:
         """Set the callbacks that hear of every iteration of every fit from now on; without any, remove them.
 
         Parameters

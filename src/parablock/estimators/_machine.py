@@ -10,11 +10,10 @@ from copy import copy
 from dataclasses import replace
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -25,9 +24,24 @@ from parablock.devices import DEVICES
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.estimators._attributes import DerivedAttributes
+from parablock.estimators._bases import BaseEstimator, validated
 from parablock.estimators._infinite import train_infinite
 from parablock.estimators._objects import by_place, new_objects, numbers_of, places, training_objects
 from parablock.estimators._tensors import check_tensor, negative_for_chi2
+from parablock.estimators._types import (
+    BlockSolverLike,
+    CheckpointLike,
+    DeviceName,
+    EngineLike,
+    Gamma,
+    KernelLike,
+    LineSearch,
+    MemoryLimit,
+    PartitionLike,
+    Prediction,
+    RandomState,
+    Resume,
+)
 from parablock.kernels import KERNELS, Chi2, Kernel, Precomputed, kernel_is, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
@@ -61,6 +75,30 @@ def for_every_row(method: Method) -> Method:
 
 class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
+
+    C: float
+    kernel: KernelLike
+    gamma: Gamma
+    degree: int
+    coef0: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    partition: PartitionLike
+    n_blocks: int | None
+    block_solver: BlockSolverLike
+    line_search: LineSearch
+    regroup: bool
+    prediction: Prediction
+    device: DeviceName
+    engine: EngineLike
+    n_jobs: int | None
+    memory_limit: MemoryLimit
+    checkpoint: CheckpointLike
+    resume: Resume
+    warm_start: bool
+    verbose: int
+    random_state: RandomState
 
     _parameter_constraints: dict[str, list[Any]] = {
         "C": [Interval(Real, 0, None, closed="right")],
@@ -106,8 +144,8 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
 
     # --------------------------------------------------------------------------------------------- fitting
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    @validated
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -307,7 +345,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         return fitted_attributes(model)
 
     @classmethod
-    def path(cls, X: Any, y: Any, Cs: Any = 5, *, sample_weight: Any = None, **parameters: Any) -> list[Any]:
+    def path(cls, X: Any, y: Any, Cs: Any = 5, *, sample_weight: Any = None, **parameters: Any) -> list[Self]:
         """Train a model for each of several C, each from the solution before, with common kernel values.
 
         Parameters

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from parablock.estimators._bases import ClassifierMixin
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
+from parablock.estimators._types import (
+    BlockSolverLike,
+    CheckpointLike,
+    ClassWeight,
+    DeviceName,
+    EngineLike,
+    Gamma,
+    HingeName,
+    KernelLike,
+    LineSearch,
+    MemoryLimit,
+    PartitionLike,
+    Prediction,
+    RandomState,
+    Resume,
+)
 from parablock.losses import Hinge, Logistic, Loss, SquaredHinge
 from parablock.tensors import on_host
+
+if TYPE_CHECKING:
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import Pipeline
+    from sklearn.svm import SVC
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
@@ -32,6 +53,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     >>> SmoothSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"]).predict([[0.2], [2.9]])
     array(['low', 'high'], dtype='<U4')
     """
+
+    class_weight: ClassWeight
+    classes_: np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachine._parameter_constraints,
@@ -138,30 +162,30 @@ class KernelSVC(KernelClassifier):
         self,
         C: float = 1.0,
         *,
-        loss: str = "hinge",
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        loss: HingeName = "hinge",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        block_solver: Any = "greedy",
-        line_search: str = "auto",
+        block_solver: BlockSolverLike = "greedy",
+        line_search: LineSearch = "auto",
         regroup: bool = True,
-        prediction: str = "global",
-        device: str = "cpu",
-        engine: Any = "local",
+        prediction: Prediction = "global",
+        device: DeviceName = "cpu",
+        engine: EngineLike = "local",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        resume: Any = False,
+        memory_limit: MemoryLimit = None,
+        checkpoint: CheckpointLike = None,
+        resume: Resume = False,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -188,6 +212,10 @@ class KernelSVC(KernelClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    if TYPE_CHECKING:
+
+        def to_sklearn(self) -> SVC | OneVsRestClassifier | Pipeline: ...
 
     def _make_loss(self) -> Loss:
         return Hinge() if self.loss == "hinge" else SquaredHinge()
@@ -230,29 +258,29 @@ class KernelLogisticRegression(KernelClassifier):
         self,
         C: float = 1.0,
         *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        block_solver: Any = "greedy",
-        line_search: str = "auto",
+        block_solver: BlockSolverLike = "greedy",
+        line_search: LineSearch = "auto",
         regroup: bool = True,
-        prediction: str = "global",
-        device: str = "cpu",
-        engine: Any = "local",
+        prediction: Prediction = "global",
+        device: DeviceName = "cpu",
+        engine: EngineLike = "local",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        resume: Any = False,
+        memory_limit: MemoryLimit = None,
+        checkpoint: CheckpointLike = None,
+        resume: Resume = False,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.C = C
         self.kernel = kernel

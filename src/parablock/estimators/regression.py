@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
+from parablock.estimators._bases import RegressorMixin
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
+from parablock.estimators._types import (
+    BlockSolverLike,
+    CheckpointLike,
+    DeviceName,
+    EngineLike,
+    Gamma,
+    KernelLike,
+    LineSearch,
+    MemoryLimit,
+    PartitionLike,
+    Prediction,
+    RandomState,
+    Resume,
+)
 from parablock.losses import EpsilonInsensitive, Loss, Quantile, SquaredError
 from parablock.tensors import on_host
+
+if TYPE_CHECKING:
+    from sklearn import kernel_ridge
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.multioutput import MultiOutputRegressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.svm import SVR
 
 
 class KernelRegressor(RegressorMixin, KernelMachine):
@@ -92,28 +113,28 @@ class KernelSVR(KernelRegressor):
         C: float = 1.0,
         *,
         epsilon: float = 0.1,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        block_solver: Any = "greedy",
-        line_search: str = "auto",
+        block_solver: BlockSolverLike = "greedy",
+        line_search: LineSearch = "auto",
         regroup: bool = True,
-        prediction: str = "global",
-        device: str = "cpu",
-        engine: Any = "local",
+        prediction: Prediction = "global",
+        device: DeviceName = "cpu",
+        engine: EngineLike = "local",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        resume: Any = False,
+        memory_limit: MemoryLimit = None,
+        checkpoint: CheckpointLike = None,
+        resume: Resume = False,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
@@ -139,6 +160,10 @@ class KernelSVR(KernelRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    if TYPE_CHECKING:
+
+        def to_sklearn(self) -> SVR | MultiOutputRegressor | Pipeline: ...
 
     def _make_loss(self) -> Loss:
         return EpsilonInsensitive(self.epsilon)
@@ -175,28 +200,28 @@ class KernelRidge(KernelRegressor):
         self,
         C: float = 1.0,
         *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        block_solver: Any = "greedy",
-        line_search: str = "auto",
+        block_solver: BlockSolverLike = "greedy",
+        line_search: LineSearch = "auto",
         regroup: bool = True,
-        prediction: str = "global",
-        device: str = "cpu",
-        engine: Any = "local",
+        prediction: Prediction = "global",
+        device: DeviceName = "cpu",
+        engine: EngineLike = "local",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        resume: Any = False,
+        memory_limit: MemoryLimit = None,
+        checkpoint: CheckpointLike = None,
+        resume: Resume = False,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -221,6 +246,10 @@ class KernelRidge(KernelRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
+
+    if TYPE_CHECKING:
+
+        def to_sklearn(self) -> kernel_ridge.KernelRidge | TransformedTargetRegressor | Pipeline: ...
 
     def _make_loss(self) -> Loss:
         return SquaredError()
@@ -265,28 +294,28 @@ class KernelQuantileRegressor(KernelRegressor):
         C: float = 1.0,
         *,
         quantile: float = 0.5,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: Gamma = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        block_solver: Any = "greedy",
-        line_search: str = "auto",
+        block_solver: BlockSolverLike = "greedy",
+        line_search: LineSearch = "auto",
         regroup: bool = True,
-        prediction: str = "global",
-        device: str = "cpu",
-        engine: Any = "local",
+        prediction: Prediction = "global",
+        device: DeviceName = "cpu",
+        engine: EngineLike = "local",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
-        checkpoint: Any = None,
-        resume: Any = False,
+        memory_limit: MemoryLimit = None,
+        checkpoint: CheckpointLike = None,
+        resume: Resume = False,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.C = C
         self.quantile = quantile

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from parablock.estimators import KernelClassifier, KernelRegressor
 from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of
 from parablock.models.libsvm import describe_libsvm, from_libsvm, to_libsvm
 from parablock.models.libsvm_models import LibsvmClassifier, LibsvmOneClass, LibsvmRegressor
@@ -10,7 +11,9 @@ from parablock.models.pbk import describe_pbk, load, save
 from parablock.models.scikit import to_sklearn
 
 
-def load_any(path: AnyPath) -> Any:
+def load_any(
+    path: AnyPath,
+) -> KernelClassifier | KernelRegressor | LibsvmClassifier | LibsvmRegressor | LibsvmOneClass:
     """The model in a file of either kind, which is told by what is in it.
 
     Parameters

@@ -83,7 +83,7 @@ def exported(model: Any, purpose: str) -> Exported:
         vectors.astype(np.float64),
         model.dual_coef_,
         model.intercept_,
-        model.classes_ if is_classifier(model) else None,
+        model.classes_ if isinstance(model, KernelClassifier) else None,
         isinstance(model, KernelLogisticRegression),
         model._scaling,
     )

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from parablock import estimators
 from parablock.devices.cpu import CpuDevice
+from parablock.estimators import KernelClassifier, KernelRegressor
 from parablock.models import container
 from parablock.models.chosen import chosen
 from parablock.models.files import AnyPath, ModelFileError
@@ -82,7 +83,7 @@ def save(model: Any, path: AnyPath) -> None:
     container.write(path, record, {**tensors, **arrays}, version)
 
 
-def load(path: AnyPath) -> Any:
+def load(path: AnyPath) -> KernelClassifier | KernelRegressor:
     """The fitted estimator in a file that `save` wrote.
 
     It predicts what the saved one predicted, to the last bit on the same device, and can be fitted again, also with
@@ -96,7 +97,8 @@ def load(path: AnyPath) -> Any:
 
     Returns
     -------
-    estimator
+    KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge or KernelQuantileRegressor
+        To a type checker a `KernelClassifier` or `KernelRegressor`; ``isinstance(model, KernelSVC)`` tells it which.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,14 @@ from parablock.models.exported import Exported, exported
 from parablock.models.files import ModelFileError
 from parablock.scaling import Scaling
 
+if TYPE_CHECKING:
+    from sklearn import kernel_ridge as scikit
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.multioutput import MultiOutputRegressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.svm import SVC, SVR
+
 _SVM: dict[type[Kernel], str] = {
     Linear: "linear", Polynomial: "poly", RBF: "rbf", Sigmoid: "sigmoid", Precomputed: "precomputed",
 }  # fmt: skip
@@ -23,6 +31,14 @@ _RIDGE: dict[type[Kernel], str] = {**_SVM, Laplacian: "laplacian", Chi2: "chi2",
 _ELSEWHERE = "parablock.save, parablock.models.to_onnx and, for some kernels, to_libsvm take it elsewhere"
 
 
+@overload
+def to_sklearn(model: KernelSVC) -> SVC | OneVsRestClassifier | Pipeline: ...
+@overload
+def to_sklearn(model: KernelSVR) -> SVR | MultiOutputRegressor | Pipeline: ...
+@overload
+def to_sklearn(model: KernelRidge) -> scikit.KernelRidge | TransformedTargetRegressor | Pipeline: ...
+@overload
+def to_sklearn(model: Any) -> Any: ...
 def to_sklearn(model: Any) -> Any:
     """A fitted estimator of scikit-learn with the same decisions, where scikit-learn has the machine.
 

@@ -7,17 +7,20 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import sklearn  # imports its modules when they are first named
-from sklearn.base import BaseEstimator, _fit_context, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from parablock.estimators import KernelClassifier
+from parablock.estimators._bases import BaseEstimator, validated
 from parablock.estimators._machine import KernelMachine, on_host
+from parablock.estimators._types import DeviceName, KernelLike, MemoryLimit, PartitionLike, RandomState
 from parablock.kernels import make_kernel
 from parablock.monitor import Progress
 from parablock.selection.folds import Folds, rows_of
@@ -34,6 +37,29 @@ _SHARED = (
 
 class KernelMachineCV(BaseEstimator):
     """Base of the estimators that choose C and gamma. A subclass says of which machine, and lists its parameters."""
+
+    Cs: Any
+    gammas: Any
+    cv: Any
+    scoring: Any
+    refit: Any
+    return_train_score: bool
+    kernel: KernelLike
+    degree: int
+    coef0: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    partition: PartitionLike
+    n_blocks: int | None
+    device: DeviceName
+    n_jobs: int | None
+    memory_limit: MemoryLimit
+    verbose: int
+    random_state: RandomState
+    classes_: np.ndarray
+    best_params_: dict[str, Any]
+    best_estimator_: Any
 
     _machine_class: type[KernelMachine]
     _parameter_constraints: dict[str, list[Any]] = {
@@ -58,8 +84,8 @@ class KernelMachineCV(BaseEstimator):
 
     # --------------------------------------------------------------------------------------------- fitting
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    @validated
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Try every C with every gamma in cross-validation, and train with the best on all rows.
 
         Parameters
@@ -87,7 +113,7 @@ class KernelMachineCV(BaseEstimator):
                 setattr(self, name, getattr(machine, name))
         splitter = sklearn.model_selection.check_cv(self.cv, labels, classifier=is_classifier(self))
         folds = Folds.of(machine, labels, weight, list(splitter.split(rows, labels, groups)))
-        if is_classifier(self):
+        if isinstance(machine, KernelClassifier):
             self.classes_ = machine.classes_
         self.n_splits_ = len(folds.splits)
         self.scorer_ = sklearn.metrics.check_scoring(machine, self.scoring)
@@ -179,7 +205,7 @@ class KernelMachineCV(BaseEstimator):
 
     # ------------------------------------------------------------------------------------------- predicting
 
-    def _best(self) -> KernelMachine:
+    def _best(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from parablock.estimators import KernelLogisticRegression, KernelSVC, KernelSVR
+from parablock.estimators._bases import ClassifierMixin, RegressorMixin
+from parablock.estimators._types import (
+    ClassWeight,
+    DeviceName,
+    GammaName,
+    HingeName,
+    KernelLike,
+    MemoryLimit,
+    PartitionLike,
+    RandomState,
+)
 from parablock.selection._documentation import documented
 from parablock.selection._machine_cv import KernelMachineCV
+
+Values: TypeAlias = int | Sequence[float] | np.ndarray  # or how many
 
 
 class KernelClassifierCV(ClassifierMixin, KernelMachineCV):
@@ -53,6 +66,7 @@ class KernelSVCCV(KernelClassifierCV):
     True
     """
 
+    best_estimator_: KernelSVC
     _machine_class = KernelSVC
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachineCV._parameter_constraints,
@@ -61,28 +75,28 @@ class KernelSVCCV(KernelClassifierCV):
 
     def __init__(
         self,
-        Cs: Any = 5,
-        gammas: Any = 5,
+        Cs: Values = 5,
+        gammas: Values | GammaName = 5,
         *,
         cv: Any = None,
         scoring: Any = None,
-        refit: Any = True,
+        refit: bool | str | Callable[[Any], int] = True,
         return_train_score: bool = False,
-        loss: str = "hinge",
-        kernel: Any = "rbf",
+        loss: HingeName = "hinge",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        device: str = "cpu",
+        device: DeviceName = "cpu",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
+        memory_limit: MemoryLimit = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.Cs = Cs
         self.gammas = gammas
@@ -138,6 +152,7 @@ class KernelLogisticRegressionCV(KernelClassifierCV):
     (1, 2)
     """
 
+    best_estimator_: KernelLogisticRegression
     _machine_class = KernelLogisticRegression
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachineCV._parameter_constraints,
@@ -146,27 +161,27 @@ class KernelLogisticRegressionCV(KernelClassifierCV):
 
     def __init__(
         self,
-        Cs: Any = 5,
-        gammas: Any = 5,
+        Cs: Values = 5,
+        gammas: Values | GammaName = 5,
         *,
         cv: Any = None,
         scoring: Any = None,
-        refit: Any = True,
+        refit: bool | str | Callable[[Any], int] = True,
         return_train_score: bool = False,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        device: str = "cpu",
+        device: DeviceName = "cpu",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
+        memory_limit: MemoryLimit = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.Cs = Cs
         self.gammas = gammas
@@ -226,6 +241,7 @@ class KernelSVRCV(RegressorMixin, KernelMachineCV):
     """
 
     score = KernelMachineCV.score  # by `scoring`, which the mixin's does not know
+    best_estimator_: KernelSVR
     _machine_class = KernelSVR
     _parameter_constraints: dict[str, list[Any]] = {
         **KernelMachineCV._parameter_constraints,
@@ -234,27 +250,27 @@ class KernelSVRCV(RegressorMixin, KernelMachineCV):
 
     def __init__(
         self,
-        Cs: Any = 5,
-        gammas: Any = 5,
+        Cs: Values = 5,
+        gammas: Values | GammaName = 5,
         *,
         cv: Any = None,
         scoring: Any = None,
-        refit: Any = True,
+        refit: bool | str | Callable[[Any], int] = True,
         return_train_score: bool = False,
         epsilon: float = 0.1,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        partition: Any = "tree",
+        partition: PartitionLike = "tree",
         n_blocks: int | None = None,
-        device: str = "cpu",
+        device: DeviceName = "cpu",
         n_jobs: int | None = None,
-        memory_limit: Any = None,
+        memory_limit: MemoryLimit = None,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.Cs = Cs
         self.gammas = gammas

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,14 +15,17 @@ from parablock.problem import Problem
 from parablock.selection.grids import c_values
 from parablock.training import Ground, Settings, Trained, Watch, prepared
 
+Machine = TypeVar("Machine", bound=KernelMachine)
+
 
 def fitted_path(
-    kind: type[KernelMachine], X: Any, y: Any, Cs: Any, sample_weight: Any, parameters: Mapping[str, Any]
-) -> list[KernelMachine]:
+    kind: type[Machine], X: Any, y: Any, Cs: Any, sample_weight: Any, parameters: Mapping[str, Any]
+) -> list[Machine]:
     """What `KernelMachine.path` does."""
     if "C" in parameters:
         raise TypeError(f"{kind.__name__}.path() takes the values of C as Cs, not C={parameters['C']!r}.")
-    models = [kind(C=C, **parameters) for C in c_values(Cs).tolist()]
+    make: Callable[..., Machine] = kind
+    models = [make(C=C, **parameters) for C in c_values(Cs).tolist()]
     _refuse(models[0], X)
     with Together() as together:
         for model in sorted(models, key=lambda model: model.C):

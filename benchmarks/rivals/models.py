@@ -50,7 +50,7 @@ class Modeller:
         coef = coef.copy()
 
         def model() -> GlobalModel:
-            expansion = Expansion.of(self.kernel, self.X, np.arange(len(coef)), coef[None])
+            expansion = Expansion.of(self.kernel, self.X, self.X.dtype, np.arange(len(coef)), coef[None])
             return GlobalModel(expansion, np.array([intercept]))
 
         return Model(self._predictor(model), coef, objective)
@@ -74,7 +74,8 @@ class Modeller:
             coef[step.rows] += step.step[0]
 
         def model() -> LocalModel:
-            return LocalModel.of(self.kernel, self.X, centres, LocalStep(shared[None], steps), np.zeros(1))
+            local = LocalStep(shared[None], steps)
+            return LocalModel.of(self.kernel, self.X, self.X.dtype, centres, local, np.zeros(1))
 
         return Model(self._predictor(model), coef)
 

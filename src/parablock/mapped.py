@@ -28,20 +28,22 @@ class MappedRows:
     X : array or CSR matrix
     numbers : ndarray of int, optional
         Which rows of X, in which order; all of them by default.
+    dtype : dtype, optional
+        What values become when they are read; by default they stay what they are.
     """
 
-    def __init__(self, X: Any, numbers: np.ndarray | None = None) -> None:
+    def __init__(self, X: Any, numbers: np.ndarray | None = None, dtype: Any = None) -> None:
         self.X: Any = X if sp.issparse(X) else np.asarray(X)
         self.numbers = numbers
         self.shape = (X.shape[0] if numbers is None else len(numbers), X.shape[1])
-        self.dtype = X.dtype
+        self.dtype = np.dtype(X.dtype if dtype is None else dtype)
 
     @property
     def nbytes(self) -> int:
-        if self.numbers is None:
-            return data_bytes(self.X)
         if not sp.issparse(self.X):
             return self.shape[0] * self.shape[1] * self.dtype.itemsize
+        if self.numbers is None:
+            return self.X.data.size * self.dtype.itemsize + self.X.indices.nbytes
         entries = int((self.X.indptr[self.numbers + 1] - self.X.indptr[self.numbers]).sum(dtype=np.int64))
         return entries * (self.dtype.itemsize + self.X.indices.itemsize)
 
@@ -51,19 +53,20 @@ class MappedRows:
 
     def take(self, rows: Any) -> MappedRows:
         if self.numbers is None and isinstance(rows, slice):
-            return MappedRows(_stretch_of_csr(self.X, rows) if sp.issparse(self.X) else self.X[rows])
-        return MappedRows(self.X, self.places(rows))
+            some = _stretch_of_csr(self.X, rows) if sp.issparse(self.X) else self.X[rows]
+            return MappedRows(some, dtype=self.dtype)
+        return MappedRows(self.X, self.places(rows), self.dtype)
 
     def __getitem__(self, rows: Any) -> Any:
         if self.numbers is None and isinstance(rows, slice):
-            return self.X[rows].copy()
+            return self.X[rows].astype(self.dtype)
         places = self.places(rows)
         order = reading_order(places)
         if order is None:
-            return self.X[places]
+            return self.X[places].astype(self.dtype, copy=False)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return self.X[places[order]][back]
+        return self.X[places[order]][back].astype(self.dtype, copy=False)
 
 
 def is_mapped(X: Any) -> bool:
@@ -92,6 +95,15 @@ def stretches(X: Any, most: int = _STRETCH) -> Iterator[tuple[int, int]]:
     size = max(1, most * n // max(1, data_bytes(X)))
     for start in range(0, n, size):
         yield start, min(start + size, n)
+
+
+def in_precision(X: Any, dtype: Any) -> Any:
+    """X in another type; mapped data gets it when it is read."""
+    if X.dtype == dtype:
+        return X
+    if isinstance(X, MappedRows):
+        return MappedRows(X.X, X.numbers, dtype)
+    return MappedRows(X, dtype=dtype) if is_mapped(X) else X.astype(dtype, copy=False)
 
 
 def some_rows(X: Any, rows: np.ndarray) -> Any:

@@ -28,11 +28,11 @@ class Expansion:
     coef: np.ndarray
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, rows: np.ndarray, coef: np.ndarray) -> Expansion:
-        """The given rows of X, those with a coefficient that is not zero."""
+    def of(cls, kernel: Kernel, X: Any, dtype: Any, rows: np.ndarray, coef: np.ndarray) -> Expansion:
+        """The given rows of X in that type, those with a coefficient that is not zero."""
         used = np.flatnonzero(coef.any(axis=0))
         rows, coef = rows[used], np.ascontiguousarray(coef[:, used])
-        return cls(rows, np.empty((0, 0)) if kernel.overlap == "given" else X[rows], coef)
+        return cls(rows, np.empty((0, 0)) if kernel.overlap == "given" else X[rows].astype(dtype, copy=False), coef)
 
     def values(self, device: Device, kernel: Kernel, samples: Samples, centre: np.ndarray | None) -> np.ndarray:
         """The sum at every sample, shape (n_outputs, n)."""
@@ -41,7 +41,9 @@ class Expansion:
         if kernel.overlap == "given":
             columns = device.given_columns(self.rows, samples.dtype)
         else:
-            columns = device.samples(self.vectors, kernel, centre)
+            finer = samples.dtype.itemsize > self.vectors.dtype.itemsize
+            vectors = self.vectors.astype(samples.dtype) if finer else self.vectors
+            columns = device.samples(vectors, kernel, centre)
         return device.kernel_dot(kernel, samples, columns, self.coef)
 
 
@@ -66,9 +68,11 @@ class LocalModel:
     intercepts: np.ndarray  # (n_blocks, n_outputs)
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, centres: Centres, local: LocalStep, intercept: np.ndarray) -> LocalModel:
-        common = Expansion.of(kernel, X, np.arange(X.shape[0]), local.coef)
-        own = [Expansion.of(kernel, X, step.rows, step.step) for step in local.steps]
+    def of(
+        cls, kernel: Kernel, X: Any, dtype: Any, centres: Centres, local: LocalStep, intercept: np.ndarray
+    ) -> LocalModel:
+        common = Expansion.of(kernel, X, dtype, np.arange(X.shape[0]), local.coef)
+        own = [Expansion.of(kernel, X, dtype, step.rows, step.step) for step in local.steps]
         biases = np.stack([step.bias for step in local.steps])
         return cls(centres, common, own, np.where(np.isnan(biases), intercept, biases))
 

@@ -31,6 +31,7 @@ from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
 from parablock.monitor.checkpoint import Keeper, Snapshot, read, refuse_unwritable
 from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
+from parablock.precision import crew_with_digits, rows_in
 from parablock.problem import Problem
 from parablock.solver import (
     MANY_MACHINES,
@@ -127,17 +128,22 @@ class Trained:
         The first blocks.
     centre : ndarray or None
         What was subtracted from the data.
+    dtype : dtype
+        Of the rows: that of the data, or float64 where kernel values in float32 would have been wrong.
     """
 
     solution: Solution
     partition: Partition
     centre: np.ndarray | None
+    dtype: np.dtype
 
 
 class Watch(Watcher, Protocol):
     """Who follows a fit, from when its first blocks are made."""
 
-    def ready(self, partition: Partition, centre: np.ndarray | None, order: np.ndarray, machines: int) -> None:
+    def ready(
+        self, partition: Partition, centre: np.ndarray | None, dtype: np.dtype, order: np.ndarray, machines: int
+    ) -> None:
         """From here on row order[i] is called i."""
 
 
@@ -176,7 +182,9 @@ class Ground:
 
     Attributes
     ----------
-    X, kernel, settings
+    X : array, CSR matrix, MappedRows or Shard
+        The rows, in the precision that the kernel needs.
+    kernel, settings
         As `prepared` was given them.
     device : Device
     crew : Crew
@@ -217,7 +225,7 @@ class Ground:
         as long as there are rows and serve the next problem too."""
         options, order, crew = self.settings.options(problem.loss, self.X), self.order, self.crew
         if watch is not None:
-            watch.ready(self.partition, self.centre, order, crew.size)
+            watch.ready(self.partition, self.centre, self.X.dtype, order, crew.size)
         ordered = crew.near(problem.take(order))
         coef = vectors.zeros_like(ordered.target)
         if start is not None:
@@ -237,7 +245,7 @@ class Ground:
                 snapshot,
                 watch,
             )
-        return Trained(solution.put_back(order), self.partition, self.centre)
+        return Trained(solution.put_back(order), self.partition, self.centre, self.X.dtype)
 
 
 @contextmanager
@@ -255,7 +263,8 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
             centre = np.rint(centre)
     with engine.listening(), device.session():
         rows, columns = _with_entries(X, kernel, partitioner)
-        crew = engine.checked(lambda: engine.over(device, kernel, rows, centre))
+        crew, rows, centre = crew_with_digits(engine, device, kernel, rows, centre)
+        X = rows if columns is None else rows_in(X, rows.dtype)
         crew.refuse_nonsense(rng)
         partition = crew.partition(partitioner, settings.block_count(X, crew.size), rng)
         if columns is not None:

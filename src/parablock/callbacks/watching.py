@@ -53,6 +53,8 @@ class Run:
         What `stop` was told.
     data, centre : array or None
         The rows that are trained with, and what is subtracted from them, from when training begins.
+    dtype : dtype
+        Of the rows, as training needs them, from when there are blocks.
     ended : bool
         Whether the estimator is fitted by now; a fit that fails is torn down before.
 
@@ -79,6 +81,7 @@ class Run:
         self.best: Solution | None = None
         self.data: Any = None
         self.centre: np.ndarray | None = None
+        self.dtype = np.dtype(np.float64)
         self._started = time.monotonic()
         self._memory: dict[int, SimpleNamespace] = {}
         self._solution: Callable[[], Solution] | None = None
@@ -168,12 +171,14 @@ class Watch:
 
         def attributes(solution: Solution) -> dict[str, Any]:
             assert run.partition is not None
-            return model_of(run.data, Trained(solution, run.partition, run.centre))
+            return model_of(run.data, Trained(solution, run.partition, run.centre, run.dtype))
 
         run._model_of = attributes
 
-    def ready(self, partition: Partition, centre: np.ndarray | None, order: np.ndarray, machines: int) -> None:
-        self.run.partition, self.run.centre, self.run.machines = partition, centre, machines
+    def ready(
+        self, partition: Partition, centre: np.ndarray | None, dtype: np.dtype, order: np.ndarray, machines: int
+    ) -> None:
+        self.run.partition, self.run.centre, self.run.dtype, self.run.machines = partition, centre, dtype, machines
         self._order = order
 
     def kept(self, trained: Trained) -> Trained:

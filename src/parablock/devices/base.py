@@ -195,6 +195,8 @@ class Device(ABC):
         Whether there is the method `tree`.
     solves_in_turn : bool
         Whether blocks wait for each other, so that it matters which come first.
+    has_float64 : bool
+        Whether kernel values of float64 data are computed in that precision.
     """
 
     name: str
@@ -204,6 +206,7 @@ class Device(ABC):
     keeps_columns: bool = True
     has_own_tree: bool = False
     solves_in_turn: bool = True
+    has_float64: bool = True
 
     @abstractmethod
     def session(self) -> AbstractContextManager[Any]:

@@ -151,6 +151,11 @@ class Crew(ABC):
         return problem
 
     @abstractmethod
+    def kernel_error(self, X: Any, centre: np.ndarray | None) -> float:
+        """The largest error of a kernel value that any machine finds (`parablock.devices.digits`) of these rows, which
+        the crew was made of."""
+
+    @abstractmethod
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         """Raise an error where the kernel gives values on these rows that no kernel matrix has."""
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, cycle, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, ReadableRows, Samples
+from parablock.devices.digits import kernel_error
 from parablock.engines.base import Ahead, Counts, Crew
 from parablock.engines.dealing import SEEN_SHARE, Draws, pieces_of, with_drawn
 from parablock.engines.sanity import refuse_nonsense
@@ -95,6 +96,12 @@ class RankCrew(Crew):
 
     def anyone(self, value: bool) -> bool:
         return any(self.talk.share(value))
+
+    def kernel_error(self, X: Any, centre: np.ndarray | None) -> float:
+        samples, own = self.all_rows, X
+        if isinstance(samples, ShardedRows):
+            samples, own = samples.own, X.own
+        return max(self.talk.together(lambda: kernel_error(self.device, self.kernel, samples, own, centre)))
 
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         own = self.all_rows.own if isinstance(self.all_rows, ShardedRows) else self.all_rows

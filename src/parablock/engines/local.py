@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Samples
+from parablock.devices.digits import kernel_error
 from parablock.engines.base import Ahead, Counts, Crew, Engine
 from parablock.engines.sanity import refuse_nonsense
 from parablock.kernels import Kernel
@@ -39,6 +40,9 @@ class LocalCrew(Crew):
 
     def near(self, problem: Problem) -> Problem:
         return self.device.near(problem)
+
+    def kernel_error(self, X: Any, centre: np.ndarray | None) -> float:
+        return kernel_error(self.device, self.kernel, self.samples, X, centre)
 
     def refuse_nonsense(self, rng: np.random.Generator) -> None:
         refuse_nonsense(self.device, self.kernel, self.samples, rng)

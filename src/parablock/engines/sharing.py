@@ -12,7 +12,7 @@ from parablock.devices.base import Device, ReadableRows, Samples
 from parablock.engines.talk import Talk
 from parablock.hashing import hash_of_rows
 from parablock.kernels import Kernel
-from parablock.mapped import some_rows, stretches
+from parablock.mapped import in_precision, some_rows, stretches
 from parablock.tensors import TensorRows
 
 TOGETHER = 256  # neighbours that stay with one rank: as many as a strip has (`devices.cpu.strips`)
@@ -45,6 +45,10 @@ class Shard:
         own = self.talk.share(hash_of_rows(self.own, [column[first:last] for column in columns], int(first)))
         total: np.ndarray = np.add.reduce(own)
         return total
+
+    def in_precision(self, dtype: Any) -> Shard:
+        """The same rows in another type."""
+        return Shard(in_precision(self.own, dtype), self.starts, self.talk)
 
     def keep(self, rows: np.ndarray) -> Shard:
         """The given rows (sorted) of all ranks, where they are."""

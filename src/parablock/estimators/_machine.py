@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.devices import DEVICES
+from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.estimators._attributes import DerivedAttributes
@@ -331,7 +332,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
             trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
         if watch is not None:
             trained = watch.kept(trained)
-        self._n_rows, self._dtype, self._sparse = n, X.dtype, sparse
+        self._n_rows, self._dtype, self._sparse = n, trained.dtype, sparse
         self._keep(X, rows, target, trained)
         self._warn(trained.solution)
 
@@ -340,7 +341,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
     ) -> dict[str, Any]:
         """The attributes of a model of what is trained by now."""
         model = copy(self)
-        model._n_rows, model._dtype, model._sparse = n, X.dtype, sparse
+        model._n_rows, model._dtype, model._sparse = n, trained.dtype, sparse
         model._keep(X, rows, target, trained)
         return fitted_attributes(model)
 
@@ -416,7 +417,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         """Set the fitted attributes. `rows` are the numbers of X's rows in what the user passed; `target` is theirs."""
         solution, kernel = trained.solution, self._make_kernel()
         intercept = np.array([measure.bias for measure in solution.state.measures])
-        expansion = Expansion.of(kernel, X, np.arange(len(rows)), solution.state.coef)
+        expansion = Expansion.of(kernel, X, trained.dtype, np.arange(len(rows)), solution.state.coef)
         vectors = expansion.vectors
         if self._objects is not None:
             self._objects = vectors = self._objects[numbers_of(expansion.vectors)]
@@ -424,7 +425,8 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         self._rows, self._centre = rows, trained.centre
         self._models: dict[str, GlobalModel | LocalModel] = {"global": GlobalModel(expansion, intercept)}
         if self.prediction == "local" and solution.local is not None:
-            self._models["local"] = LocalModel.of(kernel, X, trained.partition.centres, solution.local, intercept)
+            centres = trained.partition.centres
+            self._models["local"] = LocalModel.of(kernel, X, trained.dtype, centres, solution.local, intercept)
         self.support_ = rows[expansion.rows]
         self.n_support_ = self._support_counts(target[:, expansion.rows])
         self.support_vectors_ = vectors
@@ -511,14 +513,26 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
                 "prediction='local' needs the steps of the blocks, which only a fit with prediction='local' keeps (of "
                 "one finished iteration at least). Fit again, or set prediction='global'."
             )
-        model = self._models[self.prediction]
+        model, centre = self._models[self.prediction], self._centre
         kernel, device = self._make_kernel(), self._settings(None).make_device()
+
+        def decision(part: Any) -> np.ndarray:
+            samples = device.samples(part, kernel, centre)
+            values = model.decision(device, kernel, samples, centre)
+            far = rows_for_float64(device, kernel, samples, part, centre)
+            if len(far):
+                samples = device.samples(part[far].astype(np.float64), kernel, centre)
+                values[:, far] = model.decision(device, kernel, samples, centre)
+            return values
+
         with device.session():
-            parts = [
-                model.decision(device, kernel, device.samples(part, kernel, self._centre), self._centre)
-                for part in self._like_training_data(X)
-            ]
-        return np.concatenate(parts, axis=1)
+            values = np.concatenate([decision(part) for part in self._like_training_data(X)], axis=1)
+        if not np.all(np.isfinite(values)):
+            raise ValueError(
+                f"Decision values of {np.count_nonzero(~np.isfinite(values).all(axis=0))} rows are not finite numbers: "
+                "their features are too large for the kernel. Scale them as the training data was."
+            )
+        return values
 
     def _like_training_data(self, X: Any) -> Iterator[Any]:
         """X checked, scaled as the model asks for, and in the format of the training data; sparse rows that become

@@ -21,7 +21,7 @@ from parablock.kernels._exponential import exp_of_negative
 from parablock.kernels.base import Kernel
 
 
-class _DistanceKernel(Kernel):
+class DistanceKernel(Kernel):
     def __init__(self, gamma: float) -> None:
         self.gamma = float(gamma)
 
@@ -29,7 +29,7 @@ class _DistanceKernel(Kernel):
         return np.ones_like(self_overlap)
 
 
-class RBF(_DistanceKernel):
+class RBF(DistanceKernel):
     """The Gaussian kernel, ``exp(-gamma |x - z|^2)``.
 
     Parameters
@@ -103,7 +103,7 @@ class Chi2(Laplacian):
     overlap = "harmonic"
 
 
-class Matern32(_DistanceKernel):
+class Matern32(DistanceKernel):
     """``(1 + a) exp(-a)`` with ``a = sqrt(3) |x - z| / length`` and ``length = 1 / sqrt(2 gamma)``.
 
     For functions with one derivative.
@@ -130,7 +130,7 @@ class Matern32(_DistanceKernel):
         _matern(tile, row_self, column_self, tile.dtype.type(math.sqrt(6.0 * self.gamma)), tile.dtype.type(0.0))
 
 
-class Matern52(_DistanceKernel):
+class Matern52(DistanceKernel):
     """``(1 + a + a^2 / 3) exp(-a)`` with ``a = sqrt(5) |x - z| / length`` and ``length = 1 / sqrt(2 gamma)``.
 
     For functions with two derivatives.

@@ -36,6 +36,8 @@ class KernelCentres(Centres):
         return cls(sample, weights, squares)
 
     def distances(self, device: Device, kernel: Kernel, samples: Samples) -> np.ndarray:
+        if samples.dtype != self.sample.dtype:
+            samples = device.samples(samples.features().astype(self.sample.dtype), kernel)
         own = kernel.diagonal(samples.self_overlap)[:, None]
         return own - 2.0 * device.kernel_dot(kernel, samples, self.sample, self.weights).T + self.squares
 

@@ -41,6 +41,7 @@ class CudaDevice(Device):
     keeps_columns = False
     has_own_tree = True
     solves_in_turn = False
+    has_float64 = False
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
         self.device = _card(place)

@@ -37,6 +37,15 @@ def test_ranks_find_the_same_solutions(expected, ranks, data, exchange):
 
 
 @needs_mpi
+@pytest.mark.parametrize("data", ["replicated", "sharded"])
+def test_all_ranks_use_float64_where_the_rows_of_one_need_it(data):
+    found = results(2, f"{HERE}/unscaled_on_ranks.py", data)
+    assert found["times"] == [1, 0]  # said once, by the first rank
+    assert found["dtype"] == "float64"
+    assert found["objective"] == pytest.approx(found["exact"], rel=1e-3)
+
+
+@needs_mpi
 @pytest.mark.parametrize("stored", ["npy", "csr"])
 def test_ranks_read_their_own_part_of_files(tmp_path, stored):
     found = results(2, f"{HERE}/fit_from_files.py", tmp_path, stored)

@@ -53,7 +53,8 @@ def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centr
     if not np.all(np.isfinite(own)):
         return np.inf
     rows = X[_chosen(own, 0 if is_sparse(X) else X.shape[1])]
-    both = sp.vstack((rows, _beside(rows))).tocsr() if sp.issparse(rows) else np.concatenate((rows, _beside(rows)))
+    beside = _beside(rows, _STEPS * float(np.finfo(samples.dtype).eps))
+    both = sp.vstack((rows, beside)).tocsr() if sp.issparse(rows) else np.concatenate((rows, beside))
     first, second = _pairs(rows.shape[0])
     here = device.samples(both, kernel, centre)
     with np.errstate(all="ignore"):  # what leaves the range is found in what comes out
@@ -99,20 +100,20 @@ def _chosen(own: np.ndarray, n_features: int) -> np.ndarray:
     return np.union1d(largest, np.linspace(0, len(own) - 1, count).astype(np.intp))
 
 
-def _beside(rows: Any) -> Any:
-    """A row beside each one: a few steps of rounding to the side, or of whole numbers to the next one."""
+def _beside(rows: Any, step: float) -> Any:
+    """A row beside each one: by such a share of every number to the side, or of whole numbers to the next one."""
     if sp.issparse(rows):
         whole = is_whole(rows)
-        moved = [_moved(line, whole) for line in np.split(rows.data, rows.indptr[1:-1])]
+        moved = [_moved(line, whole, step) for line in np.split(rows.data, rows.indptr[1:-1])]
         return sp.csr_matrix((np.concatenate(moved), rows.indices, rows.indptr), shape=rows.shape)
     whole = is_whole(rows)
-    return np.stack([_moved(row, whole) for row in rows])
+    return np.stack([_moved(row, whole, step) for row in rows])
 
 
-def _moved(values: np.ndarray, whole: bool) -> np.ndarray:
+def _moved(values: np.ndarray, whole: bool, step: float) -> np.ndarray:
     if not whole:
-        steps = np.random.default_rng(len(values)).choice([-1.0, -0.5, 0.5, 1.0], len(values))
-        return (values * (1.0 + _STEPS * np.finfo(values.dtype).eps * steps)).astype(values.dtype)
+        shares = np.random.default_rng(len(values)).choice([-1.0, -0.5, 0.5, 1.0], len(values))
+        return (values * (1.0 + step * shares)).astype(values.dtype)
     moved = values.copy()
     if len(values):
         place = np.abs(values).argmax()

@@ -336,3 +336,19 @@ class TestWithoutACard:
             "print(parablock.KernelSVC(device='auto').fit(np.eye(4), [0, 1, 0, 1]).n_iter_ > 0)"
         )
         assert done.stdout.strip() == "True", done.stderr
+
+
+# --------------------------------------------------------------------------------------------------------- digits
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_data_that_needs_float64_is_refused(dtype):
+    X = rows_of(40)
+    X[:, 0] *= 1e5
+    y = X[:, 1] > np.median(X[:, 1])
+    with pytest.raises(ValueError, match=r"rbf kernel with gamma=2 .*device='cuda' computes.*Scale.*device='cpu'"):
+        KernelSVC(gamma=2.0, device="cuda").fit(X.astype(dtype), y)
+    manhattan = KernelSVC(gamma=2.0, kernel="laplacian", tol=0.1, device="cuda")  # is computed of differences
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        manhattan.fit(X.astype(np.float32), y)

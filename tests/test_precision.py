@@ -213,3 +213,10 @@ def test_a_kernel_of_the_users_own():
     assert times == 1
     exact = KernelSVC(kernel=Cauchy()).fit(SPREAD.astype(np.float32).astype(np.float64), LABELS)
     assert model.dual_objective_ == pytest.approx(exact.dual_objective_, rel=1e-6)
+
+
+def test_an_infinite_c_says_so_once():
+    X = SPREAD[:40].astype(np.float32)
+    model, times = told(lambda: KernelSVC(C=np.inf, gamma=1.0, random_state=0).fit(X, LABELS[:40]))
+    assert times == 1
+    assert model.score(X, LABELS[:40]) == 1.0

@@ -44,7 +44,7 @@ def crew_with_digits(
                     f"{_named(kernel, found)} in float32, the precision of the data. They are computed in float64 "
                     f"instead, which takes about twice the memory and time. {_SCALE} to train in float32."
                 )
-            X = X.in_precision(np.float64) if isinstance(X, Shard) else in_precision(X, np.float64)
+            X = rows_in(X, np.dtype(np.float64))
             crew, error = over(X, centre)
     if error > LARGEST_ERROR:
         lower = f" or lower gamma={kernel.gamma:g}" if hasattr(kernel, "gamma") else ""
@@ -55,6 +55,11 @@ def crew_with_digits(
             "device='cpu'."
         )
     return crew, X, centre
+
+
+def rows_in(X: Any, dtype: np.dtype) -> Any:
+    """The rows of all machines in another type."""
+    return X.in_precision(dtype) if isinstance(X, Shard) else in_precision(X, dtype)
 
 
 def _own(X: Any) -> Any:

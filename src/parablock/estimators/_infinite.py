@@ -13,6 +13,7 @@ import numpy as np
 
 from parablock.kernels import Kernel
 from parablock.losses import EpsilonInsensitive, Hinge, Loss, Quantile, SquaredError, SquaredHinge
+from parablock.precision import rows_in
 from parablock.problem import Problem
 from parablock.solver import State
 from parablock.training import Settings, Trained, Watch
@@ -54,7 +55,7 @@ def train_infinite(
     for C in _VALUES:
         problem = Problem.build(penalty, target, np.full(target.shape, C), fit_intercept)
         trained = train(X, kernel, problem, settings, rng, start, watch)
-        solution = trained.solution
+        X, solution = rows_in(X, trained.dtype), trained.solution
         coef = start = solution.state.coef
         inside = not np.any((coef != 0) & ((coef == problem.lower) | (coef == problem.upper)))
         if solution.reason in ("interrupted", "stopped") or (inside and solution.reason == "converged"):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from parablock import report as report
     from parablock import selection as selection
     from parablock import solver as solver
+    from parablock.certificate import Certificate, CertificateError
     from parablock.estimators import (
         KernelClassifier,
         KernelLogisticRegression,
@@ -42,6 +43,8 @@ __all__ = [
     "AutoKernelClassifier",
     "AutoKernelRegressor",
     "BlockSolver",
+    "Certificate",
+    "CertificateError",
     "Checkpoint",
     "CheckpointError",
     "KernelClassifier",
@@ -67,6 +70,8 @@ _HOMES = {
     "AutoKernelClassifier": "tables",
     "AutoKernelRegressor": "tables",
     "BlockSolver": "solver",
+    "Certificate": "certificate",
+    "CertificateError": "certificate",
     "Checkpoint": "monitor",
     "CheckpointError": "monitor",
     "KernelLogisticRegressionCV": "selection",

@@ -7,6 +7,7 @@ Every value counts, and how rows are spread over machines does not.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,14 +35,28 @@ def fingerprint_of(kernel: Kernel, problem: Problem, X: Any) -> str:
     return _digest(X, [*problem.target, *problem.weight], told)
 
 
-def fingerprint_of_rows(X: Any, target: np.ndarray, sample_weight: np.ndarray, labels: Any = None) -> str:
-    """Of rows, targets of shape (n_outputs, n) and weights as a user gave them; of classes also the labels."""
-    return _digest(X, [*target, sample_weight], [len(target), labels])
+def fingerprint_of_rows(
+    X: Any, target: np.ndarray, sample_weight: np.ndarray, more: Any = None, dtype: Any = None
+) -> str:
+    """Of rows, targets of shape (n_outputs, n) and weights as a user gave them, and of what more there is to say of
+    them (as its `repr`); with the precision of the rows, or the given one, to which they are rounded first."""
+    dtype = X.dtype if dtype is None else np.dtype(dtype)
+    return f"{dtype}:{_digest(X, [*target, sample_weight], [more], None if dtype == X.dtype else dtype)}"
 
 
-def _digest(X: Any, columns: Sequence[np.ndarray], told: Sequence[Any]) -> str:
-    hashes = X.hash_of_rows(columns) if isinstance(X, Shard) else hash_of_rows(X, columns)
-    return hashlib.sha256(repr((X.shape, hashes.tolist(), *told)).encode()).hexdigest()
+def is_fingerprint(text: str) -> bool:
+    """Whether it is one of `fingerprint_of_rows`."""
+    return re.fullmatch("float(32|64):[0-9a-f]{64}", text) is not None
+
+
+def precision_of(fingerprint: str) -> np.dtype:
+    """That of the rows that `fingerprint_of_rows` was given."""
+    return np.dtype(fingerprint.partition(":")[0])
+
+
+def _digest(X: Any, columns: Sequence[np.ndarray], told: Sequence[Any], dtype: Any = None) -> str:
+    hashes = X.hash_of_rows(columns) if isinstance(X, Shard) else hash_of_rows(X, columns, dtype=dtype)
+    return hashlib.sha256(repr((X.shape, len(columns), hashes.tolist(), *told)).encode()).hexdigest()
 
 
 def _short(value: Any) -> Any:

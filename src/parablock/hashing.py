@@ -24,7 +24,7 @@ from parablock.mapped import stretches
 _LANES = 2
 
 
-def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0) -> np.ndarray:
+def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0, dtype: Any = None) -> np.ndarray:
     """Of an array, CSR matrix, mapped file or tensor, which is read a stretch of rows at a time.
 
     Parameters
@@ -34,6 +34,8 @@ def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0) -> 
         What else belongs to every row.
     first : int, default=0
         The number of the first of the rows among all of them.
+    dtype : dtype, optional
+        Of the values that are hashed: theirs by default.
 
     Returns
     -------
@@ -46,6 +48,7 @@ def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0) -> 
     keys_of_columns = _keys(n_features, len(columns))
     for start, stop in stretches(X):
         part, hashes = X[start:stop], np.zeros((_LANES, stop - start), dtype=np.uint64)
+        part = part if dtype is None else part.astype(dtype, copy=False)
         if sp.issparse(part):
             _add_csr(part.data, part.indices, part.indptr, hashes)
         else:

@@ -84,7 +84,11 @@ class Problem:
 
     def dual_sum(self, output: int, coef: np.ndarray) -> float:
         """sum_i g_i(coef_i)."""
-        return _dual_sum(self.loss.dual_of_rows, *self._given(output, coef))
+        return _sum_of_rows(self.loss.dual_of_rows, *self._given(output, coef))
+
+    def primal_sum(self, output: int, prediction: np.ndarray) -> float:
+        """The losses of all rows at these predictions, intercept included."""
+        return _sum_of_rows(self.loss.primal_of_rows, *self._given(output, prediction))
 
     def slopes(self, output: int, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Left and right derivative of every g_i, and its curvature."""
@@ -100,11 +104,13 @@ class Problem:
         lower, upper, weight = self.lower[output], self.upper[output], self.weight[output]
         return _moved(coef, direction, beta, lower, upper, self.loss.kink, weight)
 
-    def measure(self, output: int, coef: np.ndarray, decision: np.ndarray) -> Measure:
-        """Objective, duality gap and violation of one output at a point with its `decision = K coef`."""
+    def measure(self, output: int, coef: np.ndarray, decision: np.ndarray, bias: float | None = None) -> Measure:
+        """Objective, duality gap and violation of one output at a point with its `decision = K coef`; the gap at the
+        given intercept, or at the one that fits the free variables."""
         given = self._given(output, coef, decision)
         upward, downward, free, highest, lowest = _wishes(self.loss.slopes_of_rows, *given)
-        bias = balancing_bias(free, highest, lowest) if self.intercept else 0.0
+        if bias is None:
+            bias = balancing_bias(free, highest, lowest) if self.intercept else 0.0
         gap, objective = _certificate(self.loss.dual_of_rows, self.loss.primal_of_rows, *given, bias, upward, downward)
         if np.isnan(objective):
             raise not_numbers()
@@ -172,7 +178,7 @@ class Measure:
     violation : float
         Largest violation of the optimality conditions, which `tol` bounds.
     bias : float
-        The intercept that fits the free variables; 0 without an intercept.
+        The intercept: the given one, or the one that fits the free variables; 0 without an intercept.
     upward, downward : ndarray of shape (n,)
         How much each variable wants to grow, and to shrink; -inf at the bound, not positive when satisfied.
     """
@@ -237,9 +243,9 @@ def _slopes(
 
 
 @njit(**_LOOP)
-def _dual_sum(dual: Any, parameter: float, target: np.ndarray, weight: np.ndarray, coef: np.ndarray) -> float:
-    each, total = np.empty(len(coef)), 0.0
-    dual(coef, target, weight, parameter, each)
+def _sum_of_rows(function: Any, parameter: float, target: np.ndarray, weight: np.ndarray, values: np.ndarray) -> float:
+    each, total = np.empty(len(values)), 0.0
+    function(values, target, weight, parameter, each)
     for value in each:
         total += value
     return total

@@ -78,11 +78,13 @@ history_ : list of Record
 stop_reason_ : {"converged", "out of iterations", "stalled", "interrupted", "stopped"}
     Why training ended; "stopped" is by a callback.
 dual_objective_ : float
-    Dual value reached, a lower bound of the primal one; ``history_`` has its negative, which is minimised.
+    Dual value reached, a lower bound of the primal one, of the kernel matrix in the precision of the data;
+    ``history_`` has its negative, which is minimised.
 duality_gap_ : float
-    Primal minus dual value: a certificate of how far the model can be from optimal.
+    Primal minus dual value, of the kernel matrix in the precision of the data: how far the model can be from
+    optimal. `certify` computes it in float64.
 violation_ : float
-    Largest violation of the optimality conditions.
+    Largest violation of the optimality conditions, of the same matrix.
 kernel_evaluations_ : int
     Kernel values computed.
 partition_ : Partition

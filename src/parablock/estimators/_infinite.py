@@ -74,6 +74,13 @@ def train_infinite(
     )
 
 
+def finite_penalty(loss: Loss, coef: np.ndarray) -> tuple[Loss, np.ndarray, str]:
+    """The loss and the weights, of the coefficients' shape, of a finite problem with the same solution; and a note."""
+    C = 2.0 * float(np.abs(coef).max(initial=0.0)) or 1.0  # far from where the largest coefficient is on its bound
+    told = f"C=inf: of the problem with C={C:.4g}, beyond which the solution does not change."
+    return _PENALTIES[type(loss)](loss), np.full(coef.shape, C), told
+
+
 def _least_value(problem: Problem, state: State) -> np.ndarray:
     """What the dual value for an infinite C is at least, for every output: its largest value along the ray from zero
     through the coefficients, on which there is no bound."""

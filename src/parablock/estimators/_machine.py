@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
+from parablock.certificate import Certificate
 from parablock.devices import DEVICES
 from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
@@ -43,6 +44,7 @@ from parablock.estimators._types import (
     RandomState,
     Resume,
 )
+from parablock.fingerprint import fingerprint_of_rows
 from parablock.kernels import KERNELS, Chi2, Kernel, Precomputed, kernel_is, make_kernel
 from parablock.losses import Loss
 from parablock.mapped import data_bytes, is_mapped, some_rows, stretches
@@ -127,6 +129,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         "random_state": ["random_state"],
     }
 
+    _fingerprint: str | None = None  # of rows, targets and weights of the fit, where they are known
     _objects: np.ndarray | None = None  # rows that are not numbers; training and prediction know them by their places
     _train = staticmethod(train)  # `path` puts one in its place that shares kernel values with other fits
     # What is done to every row that a user gives. Set before the first fit, that fit scales its rows as well.
@@ -302,6 +305,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
                 "iteration. Set regroup=False, or prediction='global'."
             )
         n = X.shape[0]
+        fingerprint = self._fingerprint_of(X, target, sample_weight)
         make_partitioner(self.partition, n)  # complains about labels that do not fit before rows are left out
         X = self._scaled(X)
         rows = np.flatnonzero(sample_weight > 0)
@@ -321,7 +325,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
         watch = watch_of(self)
         if watch is not None:
-            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained))
+            watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained, fingerprint))
         if np.isinf(self.C):
             trained = train_infinite(
                 self._train, X, self._make_kernel(), loss, target, self.fit_intercept, self._settings(partition), rng,
@@ -332,16 +336,23 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
             trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
         if watch is not None:
             trained = watch.kept(trained)
-        self._n_rows, self._dtype, self._sparse = n, trained.dtype, sparse
+        self._n_rows, self._dtype, self._sparse, self._fingerprint = n, trained.dtype, sparse, fingerprint
         self._keep(X, rows, target, trained)
         self._warn(trained.solution)
 
     def _as_fitted(
-        self, X: Any, rows: np.ndarray, n: int, sparse: bool, target: np.ndarray, trained: Trained
+        self,
+        X: Any,
+        rows: np.ndarray,
+        n: int,
+        sparse: bool,
+        target: np.ndarray,
+        trained: Trained,
+        fingerprint: str,
     ) -> dict[str, Any]:
         """The attributes of a model of what is trained by now."""
         model = copy(self)
-        model._n_rows, model._dtype, model._sparse = n, trained.dtype, sparse
+        model._n_rows, model._dtype, model._sparse, model._fingerprint = n, trained.dtype, sparse, fingerprint
         model._keep(X, rows, target, trained)
         return fitted_attributes(model)
 
@@ -465,6 +476,52 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
             "with warm_start=True to go on from here.",
         }[solution.reason]
         warnings.warn(text, ConvergenceWarning)
+
+    # ------------------------------------------------------------------------------------------- certificate
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """Compute anew, with a kernel matrix in float64, how good the fitted model is for its training problem.
+
+        `duality_gap_` and its like are of the kernel matrix in the precision of the data. Here the decisions of all
+        training rows are computed from the rows and the coefficients, on all threads of this machine's CPU: as many
+        kernel values as there are rows times support vectors. With ``verbose=1`` a line every few seconds tells how far
+        it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What the model was trained on: the same values in the same order. Other rows, targets or weights are
+            refused. Where `fit` was given rows on several machines, all of them, here.
+
+        Returns
+        -------
+        Certificate
+            Primal and dual value, duality gap and largest violation, of all outputs together and of each of them. The
+            primal value, and with it the gap, is at the model's own intercept, so that an intercept that is off shows.
+            The violation is that of the coefficients, at the intercept that suits them best. It is of the global model,
+            and of the problem that the parameters of the estimator state as they are now.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from parablock import KernelSVR
+        >>> X = np.linspace(0, 6, 100, dtype=np.float32)[:, None]
+        >>> y = np.sin(X[:, 0])
+        >>> model = KernelSVR(C=10, gamma=1).fit(X, y)
+        >>> certificate = model.certify(X, y)
+        >>> certificate.duality_gap < 1e-2 * certificate.primal_objective
+        True
+        """
+        from parablock.certifying import certify  # which few users need
+
+        check_is_fitted(self)
+        return certify(self, X, y, sample_weight)
+
+    def _fingerprint_of(self, X: Any, target: np.ndarray, sample_weight: np.ndarray, precision: Any = None) -> str:
+        """Of rows, targets and weights as they were given, and of the labels of classes."""
+        labels = self.classes_.tolist() if hasattr(self, "classes_") else None
+        told = labels if self._objects is None else [labels, self._objects.tolist()]
+        return fingerprint_of_rows(X, target, sample_weight, told, precision)
 
     # ------------------------------------------------------------------------------------- files and friends
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parablock.fingerprint import is_fingerprint
 from parablock.models.centres import centres_from_json, centres_to_json
 from parablock.models.checked import FLOAT64, Fields, Tensors
 from parablock.models.expansions import models_from_tensors, models_to_tensors
@@ -61,6 +62,8 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
     if estimator._scaling is not None:
         told["scaling"] = SCALINGS[0 if estimator._scaling.shifts else 1]
         tensors["scaling.shift"], tensors["scaling.scale"] = estimator._scaling.shift, estimator._scaling.scale
+    if estimator._fingerprint is not None:
+        told["fingerprint"] = estimator._fingerprint
     if hasattr(estimator, "classes_"):
         told["classes"] = labels_to_json(estimator.classes_)
         if hasattr(estimator, "n_support_"):  # not of a model from a file of the first versions
@@ -84,6 +87,9 @@ def fitted_from_json(told: Fields, tensors: Tensors, is_classifier: bool) -> dic
     tensors.require(not layout.given or layout.n_features == passed, "it has another number of columns than of rows")
     attributes: dict[str, Any] = {"_n_rows": passed, "_rows": rows, "_dtype": layout.dtype}
     attributes |= {"_sparse": layout.sparse is not None, "n_features_in_": layout.n_features}
+    known = told.text("fingerprint") if "fingerprint" in told.values else None
+    told.require(known is None or is_fingerprint(known), "the fingerprint of its training data makes no sense")
+    attributes["_fingerprint"] = known
     attributes["_gamma"] = told.number("gamma", finite=True)
     told.require(attributes["_gamma"] > 0, "its gamma is not positive")
     attributes["_centre"] = tensors.take("centre", FLOAT64, (layout.n_features,)) if "centre" in tensors else None

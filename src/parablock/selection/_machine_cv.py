@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from parablock.certificate import Certificate
 from parablock.estimators import KernelClassifier
 from parablock.estimators._bases import BaseEstimator, validated
 from parablock.estimators._machine import KernelMachine, on_host
@@ -229,3 +230,8 @@ class KernelMachineCV(BaseEstimator):
                 "want with best_estimator_."
             )
         return scores[name]
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """The certificate of the best model for the rows that it was trained on, all of those that `fit` was given; see
+        `KernelMachine.certify`."""
+        return self._best().certify(X, y, sample_weight)

@@ -51,15 +51,16 @@ class CardProblem(Problem):
         kink = self.loss.kink
         return value if math.isnan(kink) else torch.where((value - kink).abs() <= near, kink, value)
 
-    def measure(self, output: int, coef: Tensor, decision: Tensor) -> Measure:
+    def measure(self, output: int, coef: Tensor, decision: Tensor, bias: float | None = None) -> Measure:
         left, right, _ = self.slopes(output, coef)
         upward, downward = -(decision + right), decision + left
         highest, lowest = torch.stack((upward.max(), downward.max())).tolist()
-        bias = 0.0
-        if self.intercept:
-            free = upward[upward == -downward]
-            bias = _median(free) if len(free) else balancing_bias(np.empty(0), highest, lowest)
-            upward, downward = upward - bias, downward + bias
+        if bias is None:
+            bias = 0.0
+            if self.intercept:
+                free = upward[upward == -downward]
+                bias = _median(free) if len(free) else balancing_bias(np.empty(0), highest, lowest)
+        upward, downward = upward - bias, downward + bias
         own = torch_losses.dual(self.spec, coef, *self._targets(output))
         loss = torch_losses.primal(self.spec, decision + bias, *self._targets(output))
         gap = torch.clamp(loss + own + coef * (decision + bias), min=0.0).sum()

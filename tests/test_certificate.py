@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +24,8 @@ from parablock import (
     certifying,
 )
 from parablock.devices import CpuDevice
-from parablock.kernels import Kernel
+from parablock.devices.cpu.differences import DenseDifferences, SparseDifferences
+from parablock.kernels import Kernel, make_kernel
 from parablock.models import ModelFileError
 from parablock.scaling import Scaling
 from tests.models import zoo
@@ -46,6 +48,15 @@ def assert_true(certificate, expected, rel=1e-9):
     if certificate.duality_gap is not None:
         assert certificate.duality_gap == pytest.approx(expected.primal - expected.dual, abs=rel * scale)
         assert certificate.duality_gap >= 0
+
+
+def kernel_of(name):
+    return make_kernel(name, gamma=0.3)
+
+
+def chi2(one, other):
+    total = one + other
+    return np.sum((one - other) ** 2 / np.where(total > 0, total, 1.0))
 
 
 def fitted(model, *data, **more):
@@ -80,12 +91,27 @@ KERNELS = ("rbf", "laplacian", "chi2", "matern32", "matern52", "linear", "poly",
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_unscaled_data(kernel, data_format):
     """Whatever becomes of the fit: differences of large numbers are exact where products are not."""
-    rows = np.abs(X[:, :3]) + [[1e7, 0, 300]]
+    rows = np.abs(X[:, :3]) + [[1e4, 0, 300]]
     rows[:, 1] *= 1e3
     gamma = 0.5 if kernel in KERNELS[:5] else 1e-12
     model = fitted(KernelSVR(C=2, kernel=kernel, gamma=gamma, max_iter=3), in_format(rows, data_format), X[:, 3])
     certificate = model.certify(in_format(rows, data_format), X[:, 3])
     assert_true(certificate, values_of(model, rows, X[:, 3]), rel=1e-8)
+
+
+@pytest.mark.parametrize("make", [DenseDifferences, SparseDifferences])
+@pytest.mark.parametrize(("kernel", "metric"), [("rbf", "sqeuclidean"), ("laplacian", "cityblock"), ("chi2", chi2)])
+def test_distances_by_differences(make, kernel, metric):
+    rows = np.abs(features(40, seed=1)) + [[1e12, 0, 1e6, 0]]
+    other = np.abs(features(30, seed=2)) + [[1e12, 0, 1e6, 0]]
+    pair = [make(values if make is DenseDifferences else sp.csr_matrix(values), kernel_of(kernel).overlap)
+            for values in (rows, other)]  # fmt: skip
+    values = CpuDevice(1).gram(kernel_of(kernel), *pair)
+    np.testing.assert_allclose(values, np.exp(-0.3 * cdist(rows, other, metric)), rtol=1e-12)
+    device = CpuDevice(2)
+    with device.session():
+        coef = np.ones((1, 30))
+        np.testing.assert_allclose(device.kernel_dot(kernel_of(kernel), *pair, coef)[0], values.sum(axis=1), rtol=1e-12)
 
 
 def test_a_wrong_claim_is_found_out():
@@ -94,7 +120,8 @@ def test_a_wrong_claim_is_found_out():
     rows = rng.normal(size=(200, 5))
     rows[:, 0] = rng.uniform(0, 1e4, 200)
     rows, y = rows.astype(np.float32), (rows[:, 1] > 0).astype(int)
-    model = KernelSVC(C=10, gamma=1.0).fit(rows, y)
+    with pytest.warns(UserWarning, match="in float64 instead"):
+        model = KernelSVC(C=10, gamma=1.0).fit(rows, y)
     model._models["global"].expansion.coef[:] *= 0.5  # as a fit might have left them
     model.dual_coef_ = model._models["global"].expansion.coef
     certificate, expected = model.certify(rows, y), values_of(model, rows, y)

@@ -23,7 +23,8 @@ fit_intercept : bool, default=True
 tol : float, default=1e-3
     Training ends when no optimality condition is violated by more (as in LIBSVM and scikit-learn's SVC).
 max_iter : int, default=1000
-    Most outer iterations.
+    Most outer iterations, of which each is thousands of updates of coefficients (scikit-learn's -1, no limit, is not
+    needed).
 partition : str or array of shape (n_samples,), default="tree"
     The first blocks: "tree" (balanced), "kmeans", "kernel_kmeans", "random", or a block label for every row.
 n_blocks : int or None, default=None
@@ -40,9 +41,9 @@ device : {"cpu", "cuda", "auto"}, default="cpu"
     What computes: the cores, an NVIDIA GPU (needs ``parablock[gpu]``), or a GPU where there is one.
 engine : {"local", "mpi"} or Engine, default="local"
     Which machines take part: this one, the processes that mpiexec started (`parablock.engines.MPIEngine` has
-    options), or the workers of a Dask cluster (`parablock.engines.DaskEngine`).
+    options), or the workers of a Dask cluster (``parablock.engines.DaskEngine()``; "dask" is no name of it).
 n_jobs : int or None, default=None
-    Threads; None and -1 mean all cores.
+    Threads; None and -1 mean all cores. 0 is an error.
 memory_limit : int, str or None, default=None
     Memory for kernel values, in bytes or as "500MB" or "2GB"; None takes half of what is free, at most 4 GB;
     on a GPU all that is free there.

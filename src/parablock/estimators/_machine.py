@@ -26,7 +26,8 @@ from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.estimators._attributes import DerivedAttributes
-from parablock.estimators._bases import BaseEstimator, validated
+from parablock.estimators._bases import validated
+from parablock.estimators._hints import Hints
 from parablock.estimators._infinite import train_infinite
 from parablock.estimators._objects import by_place, new_objects, numbers_of, places, training_objects
 from parablock.estimators._tensors import check_tensor, negative_for_chi2
@@ -76,7 +77,7 @@ def for_every_row(method: Method) -> Method:
     return wherever  # type: ignore[return-value]
 
 
-class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass=ABCMeta):
+class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
 
     C: float
@@ -280,7 +281,8 @@ class KernelMachine(CallbackSupport, DerivedAttributes, BaseEstimator, metaclass
         if np.any(weight < 0):
             raise ValueError(
                 f"Negative values in sample_weight (smallest: {weight.min()}): weights multiply C and must be zero "
-                "or positive."
+                "or positive. Rows of weight zero take no part, as those of negative weight in scikit-learn's SVC: "
+                "np.maximum(sample_weight, 0) leaves them out."
             )
         return weight
 

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from parablock.estimators._bases import ClassifierMixin
 from parablock.estimators._documentation import documented
+from parablock.estimators._hints import WithoutProbabilities
 from parablock.estimators._machine import KernelMachine, for_every_row
 from parablock.estimators._types import (
     BlockSolverLike,
@@ -117,7 +118,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
 
 @documented
-class KernelSVC(KernelClassifier):
+class KernelSVC(KernelClassifier, WithoutProbabilities):
     """Kernel support vector classifier.
 
     Minimises ``1/2 |w|^2 + sum_i C_i loss(y_i f(x_i))`` exactly, with the hinge loss ``max(0, 1 - y f)`` or its
@@ -128,6 +129,10 @@ class KernelSVC(KernelClassifier):
     C : float, default=1.0
         Weight of the losses against the regulariser; infinite, every loss must be zero (the hard margin).
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        What a row costs whose decision f has the margin y f. "hinge", ``max(0, 1 - y f)``, is that of scikit-learn's
+        SVC and LIBSVM, and leaves the fewest support vectors. "squared_hinge", ``max(0, 1 - y f)^2``, is smooth, and
+        rows far on the wrong side cost much more. Neither gives probabilities: the logistic loss does, which is that
+        of `KernelLogisticRegression`; or put the classifier into ``sklearn.calibration.CalibratedClassifierCV``.
     {parameters}
     class_weight : dict, "balanced" or None, default=None
         Multiplies C of each class.

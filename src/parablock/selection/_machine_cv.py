@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from parablock.certificate import Certificate
 from parablock.estimators import KernelClassifier
-from parablock.estimators._bases import BaseEstimator, validated
+from parablock.estimators._bases import validated
+from parablock.estimators._hints import SearchHints
 from parablock.estimators._machine import KernelMachine, on_host
 from parablock.estimators._types import DeviceName, KernelLike, MemoryLimit, PartitionLike, RandomState
 from parablock.kernels import make_kernel
@@ -36,7 +37,7 @@ _SHARED = (
 )  # fmt: skip
 
 
-class KernelMachineCV(BaseEstimator):
+class KernelMachineCV(SearchHints):
     """Base of the estimators that choose C and gamma. A subclass says of which machine, and lists its parameters."""
 
     Cs: Any

@@ -9,6 +9,7 @@ import numpy as np
 
 from parablock.estimators import KernelLogisticRegression, KernelSVC, KernelSVR
 from parablock.estimators._bases import ClassifierMixin, RegressorMixin
+from parablock.estimators._hints import WithoutProbabilities
 from parablock.estimators._types import (
     ClassWeight,
     DeviceName,
@@ -36,7 +37,7 @@ class KernelClassifierCV(ClassifierMixin, KernelMachineCV):
 
 
 @documented
-class KernelSVCCV(KernelClassifierCV):
+class KernelSVCCV(KernelClassifierCV, WithoutProbabilities):
     """Kernel support vector classifier that chooses C and gamma by cross-validation.
 
     Equals GridSearchCV over `KernelSVC`, at a fraction of the work: all folds are trained together.
@@ -45,6 +46,7 @@ class KernelSVCCV(KernelClassifierCV):
     ----------
     {choice}
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        As of `KernelSVC`. For probabilities use `KernelLogisticRegressionCV`.
     {parameters}
     class_weight : dict, "balanced" or None, default=None
         Multiplies C of each class; "balanced" by the training rows of each fold.

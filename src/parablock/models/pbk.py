@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,9 @@ from parablock.models.fitted import SCALINGS, fitted_from_json, fitted_to_json
 from parablock.models.labels import labels_from_json
 from parablock.models.parameters import kernel_from_json, kernel_to_json, parameters_from_json, parameters_to_json
 
+if TYPE_CHECKING:
+    from parablock.tables import AutoKernelClassifier, AutoKernelRegressor
+
 _ESTIMATORS: dict[str, Any] = {
     estimator.__name__: estimator
     for estimator in (
@@ -25,6 +28,14 @@ _ESTIMATORS: dict[str, Any] = {
         estimators.KernelQuantileRegressor,
     )
 }  # fmt: skip
+_FOR_TABLES = ("AutoKernelClassifier", "AutoKernelRegressor")
+_KNOWN = [*_ESTIMATORS, *_FOR_TABLES]
+
+
+def _is_for_tables(model: Any) -> bool:
+    """Whether it is one of the estimators of `parablock.tables`, which are imported when they are needed."""
+    kind = type(model)
+    return kind.__name__ in _FOR_TABLES and kind.__module__ == "parablock.tables.estimators"
 
 
 def save(model: Any, path: AnyPath) -> None:
@@ -36,7 +47,8 @@ def save(model: Any, path: AnyPath) -> None:
 
     Parameters
     ----------
-    model : KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge or KernelQuantileRegressor
+    model : KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge, KernelQuantileRegressor, \
+AutoKernelClassifier or AutoKernelRegressor
         Fitted. Of a search, such as KernelSVCCV or GridSearchCV, its `best_estimator_` is written. Of a Pipeline of
         scalers that ends in such an estimator (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) an estimator
         that scales rows itself. With a kernel that is a Python function, or with a class or loss of your own, it
@@ -62,9 +74,16 @@ def save(model: Any, path: AnyPath) -> None:
 
     model = chosen(model)
     name = type(model).__name__
+    if _is_for_tables(model):
+        from parablock.models.tables import table_to_json
+
+        check_is_fitted(model)
+        told, arrays = table_to_json(model)
+        container.write(path, {"library_version": __version__, **told}, arrays)
+        return
     if _ESTIMATORS.get(name) is not type(model):
         raise ModelFileError(
-            f"{name} cannot be saved: a model file holds one of {', '.join(_ESTIMATORS)}. Estimators and losses of "
+            f"{name} cannot be saved: a model file holds one of {', '.join(_KNOWN)}. Estimators and losses of "
             "your own are programs, which a file that is safe to open cannot hold; parablock.models.to_libsvm and "
             "to_onnx write what such an estimator predicts with."
         )
@@ -83,7 +102,7 @@ def save(model: Any, path: AnyPath) -> None:
     container.write(path, record, {**tensors, **arrays}, version)
 
 
-def load(path: AnyPath) -> KernelClassifier | KernelRegressor:
+def load(path: AnyPath) -> KernelClassifier | KernelRegressor | AutoKernelClassifier | AutoKernelRegressor:
     """The fitted estimator in a file that `save` wrote.
 
     It predicts what the saved one predicted, to the last bit on the same device, and can be fitted again, also with
@@ -97,8 +116,10 @@ def load(path: AnyPath) -> KernelClassifier | KernelRegressor:
 
     Returns
     -------
-    KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge or KernelQuantileRegressor
-        To a type checker a `KernelClassifier` or `KernelRegressor`; ``isinstance(model, KernelSVC)`` tells it which.
+    KernelSVC, KernelLogisticRegression, KernelSVR, KernelRidge, KernelQuantileRegressor, AutoKernelClassifier or \
+AutoKernelRegressor
+        To a type checker a `KernelClassifier`, a `KernelRegressor` or one of the last two;
+        ``isinstance(model, KernelSVC)`` tells it which.
 
     Raises
     ------
@@ -118,7 +139,12 @@ def load(path: AnyPath) -> KernelClassifier | KernelRegressor:
     """
     record, tensors = container.read(path)
     record.text("library_version")
-    kind = _ESTIMATORS[record.text("estimator", list(_ESTIMATORS))]
+    name = record.text("estimator", _KNOWN)
+    if name in _FOR_TABLES:
+        from parablock.models.tables import table_from_json
+
+        return table_from_json(name, record, tensors)
+    kind = _ESTIMATORS[name]
     parameters = parameters_from_json(record.fields("parameters"), tensors)
     if parameters.get("device") == "cuda":
         parameters["device"] = "auto"
@@ -145,6 +171,11 @@ def load(path: AnyPath) -> KernelClassifier | KernelRegressor:
 def describe_pbk(path: AnyPath) -> dict[str, Any]:
     """What is in a model file, from its header alone."""
     record = container.read_record(path)
+    name = record.text("estimator")
+    if name in _FOR_TABLES:
+        from parablock.models.tables import describe_table
+
+        return describe_table(path, record, name)
     fitted = record.fields("fitted")
     data, partition = fitted.fields("data"), fitted.fields("partition")
     scaling = fitted.text("scaling", SCALINGS) if "scaling" in fitted.values else None
@@ -153,7 +184,7 @@ def describe_pbk(path: AnyPath) -> dict[str, Any]:
         "format": container.FORMAT,
         "format_version": container.VERSION if scaling is None else container.WITH_SCALING,
         "library_version": record.text("library_version"),
-        "estimator": record.text("estimator"),
+        "estimator": name,
         "kernel": record.fields("kernel").values,
         "parameters": record.fields("parameters").values,
         "n_features": data.integer("features", 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
@@ -40,6 +41,8 @@ class AutoKernel(BaseEstimator):
     n_jobs: int | None
     verbose: int
     random_state: Any
+    _fitted: Fitted
+    _reader: Reader
 
     _parameter_constraints: dict[str, list[Any]] = {
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -117,7 +120,7 @@ class AutoKernel(BaseEstimator):
         control = Control(self.max_time, Progress(int(self.verbose)).say)
         memory = memory_bytes(self.memory_limit)
         with limited_threads(openmp=1):
-            self._fitted: Fitted = Fit(rows, self._reader.n_levels, self._n_threads(), memory, control).run()
+            self._fitted, decision = Fit(rows, self._reader.n_levels, self._n_threads(), memory, control).run()
         self.stop_reason_ = control.reason or "finished"
         if control.reason is not None:
             why = f"The time limit of {self.max_time} s was reached" if control.reason == "time" else "Interrupted"
@@ -126,7 +129,7 @@ class AutoKernel(BaseEstimator):
                 "time may make it better.",
                 ConvergenceWarning,
             )
-        return self._unscaled(self._fitted.honest[place])
+        return self._unscaled(decision[place])
 
     def _scaled(self, rows: Rows) -> Rows:
         """Targets as they are learned."""
@@ -137,6 +140,12 @@ class AutoKernel(BaseEstimator):
 
     def _n_threads(self) -> int:
         return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file; see `parablock.save`."""
+        from parablock.models import save
+
+        save(self, path)
 
     # ---------------------------------------------------------------------------------------------- predicting
 
@@ -387,7 +396,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         decision = self._fit(values, target, weight * self._class_weights(y, weight)[label], groups)
         there = weight > 0
         self.score_estimate_ = honest.accuracy(label[there], decision, weight[there])
-        self.temperature_ = honest.temperature(label[there], decision, weight[there], len(self._fitted.honest))
+        self.temperature_ = honest.temperature(label[there], decision, weight[there], len(self._fitted.values))
         return self
 
     def _class_weights(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -53,15 +53,14 @@ class Fitted:
         None at all where there is nothing to tell rows apart by.
     mean : ndarray of shape (n_outputs,)
         Of the targets; the decision where there is no machine.
-    honest : ndarray of shape (n_rows, n_outputs)
-        Decisions on distinct rows by machines that were fitted without them, and with metrics that were learned without
-        them; nan for rows that were not judged.
+    values : ndarray of shape (n_rows, n_columns)
+        The distinct rows, of which the machines have a view.
     """
 
     columns: Columns
     machines: list[Machine]
     mean: np.ndarray
-    honest: np.ndarray
+    values: np.ndarray
 
     def decision(self, values: np.ndarray) -> np.ndarray:
         view = self.columns.view(values)
@@ -86,12 +85,14 @@ class Fit:
         self.rows, self.n_threads, self.memory, self.control = rows, n_threads, memory, control
         self.columns = Columns.learned(rows.values, n_levels, rows.target, rows.weight)
 
-    def run(self) -> Fitted:
+    def run(self) -> tuple[Fitted, np.ndarray]:
+        """What is fitted, and decisions on the distinct rows by machines that were fitted without them, with metrics
+        that were learned without them; nan for rows that were not judged."""
         rows, n = self.rows, len(self.rows)
         mean = np.average(rows.target, axis=0, weights=rows.weight)
         if n < 2 or not len(self.columns):
             others = (mean - rows.weight[:, None] / n * rows.target) / (1 - rows.weight[:, None] / n) if n > 1 else mean
-            return Fitted(self.columns, [], mean, np.broadcast_to(others, rows.target.shape))
+            return Fitted(self.columns, [], mean, rows.values), np.broadcast_to(others, rows.target.shape)
         halves = self._halves()
         final = self._problem(self.columns, np.arange(n))
         if halves is None:
@@ -101,7 +102,7 @@ class Fit:
             ways = self._learned_on(halves)
             honest = self._judged(halves, ways)
             machines = self._finished(final, ways)
-        return Fitted(self.columns, machines, mean, honest)
+        return Fitted(self.columns, machines, mean, rows.values), honest
 
     # --------------------------------------------------------------------------------------------------- stages
 

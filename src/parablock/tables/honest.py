@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.metrics import accuracy_score, r2_score
 
 _TEMPERATURES = (-3.0, 6.0)  # logarithms
 
@@ -15,7 +14,12 @@ def r_squared(target: np.ndarray, decision: np.ndarray, weight: np.ndarray) -> f
     judged = np.isfinite(decision).all(axis=1)
     if np.count_nonzero(judged) < 2:
         return float("nan")
-    return float(r2_score(target[judged], decision[judged], sample_weight=weight[judged]))
+    y, weight = target[judged], weight[judged]
+    around = np.average((y - np.average(y, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+    error = np.average((y - decision[judged]) ** 2, axis=0, weights=weight)
+    varies = around > 0
+    score = 1 - error / np.where(varies, around, 1)
+    return float(np.where(varies, score, error == 0).mean())  # as scikit-learn's r2_score
 
 
 def accuracy(label: np.ndarray, decision: np.ndarray, weight: np.ndarray) -> float:
@@ -23,7 +27,7 @@ def accuracy(label: np.ndarray, decision: np.ndarray, weight: np.ndarray) -> flo
     judged = np.isfinite(decision).all(axis=1)
     if not judged.any():
         return float("nan")
-    return float(accuracy_score(label[judged], labels(decision[judged]), sample_weight=weight[judged]))
+    return float(np.average(label[judged] == labels(decision[judged]), weights=weight[judged]))
 
 
 def labels(decision: np.ndarray) -> np.ndarray:

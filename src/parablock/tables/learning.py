@@ -29,8 +29,8 @@ _SCALES = (0.15, 0.5, 1.5, 5.0)  # of the median distance
 _START_RIDGES = (0.01, 0.1, 1.0)
 _MEDIAN_ROWS = 800
 _LARGE = 1e3  # in units of the first loss: what a matrix that is not positive definite counts as
-_MOVES = ((0.7, 0.0), (-0.7, 0.0), (0.0, 0.4), (0.0, -0.4))  # of the logarithms of ridge and scale
-_ROUNDS = 2
+_MOVES = ((-0.7, 0.0), (0.0, 0.4))  # of the logarithms of ridge and scale
+_ROUNDS, _GAIN = 2, 1e-3  # at least this share of the loss, or the move is not made
 
 
 class Control:
@@ -135,13 +135,20 @@ def solved(
         return np.append(kernel.rescaled(z[:-1], move[1]), ridge)
 
     best, found = np.zeros(2), left_out(kernel, problem, z, space)
-    if tune:
-        for step in np.array(_MOVES * _ROUNDS):
-            while not control.stopped:
-                trial = left_out(kernel, problem, moved(best + step), space)
-                if trial is None or (found is not None and trial.loss >= found.loss * (1 - 1e-9)):
-                    break
-                best, found = best + step, trial
+    for _ in range(_ROUNDS if tune else 0):
+        before = best
+        for step in np.array(_MOVES):
+            for way in (step, -step):
+                here = best
+                while not control.stopped:
+                    trial = left_out(kernel, problem, moved(best + way), space)
+                    if trial is None or (found is not None and trial.loss >= found.loss * (1 - _GAIN)):
+                        break
+                    best, found = best + way, trial
+                if best is not here:
+                    break  # the other way leads back
+        if best is before:
+            break
     while found is None:
         best[0] += 2.0
         found = left_out(kernel, problem, moved(best), space)

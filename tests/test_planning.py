@@ -145,6 +145,10 @@ def test_forecast_is_readable():
     ("wrong", "message"),
     [
         ({"rows": 0}, "rows must be a whole number of at least 1; got 0"),
+        ({"rows": 1e300}, "rows must be at most 1,000,000,000,000,000; got 1e\\+300"),
+        ({"rows": 10**400}, "rows must be at most 1,000,000,000,000,000; got a whole number of 401 digits"),
+        ({"tol": 10**400}, "tol must be a positive number; got a whole number of 401 digits"),
+        ({"memory_limit": 10**400}, "memory_limit must be a positive number of bytes"),
         ({"rows": 10.5}, "got 10.5"),
         ({"rows": "many"}, "got 'many'"),
         ({"features": True}, "features must be a whole number"),

@@ -26,6 +26,7 @@ from parablock.devices import DEVICES, Device
 from parablock.engines import Crew, Engine, Shard, make_engine
 from parablock.fingerprint import fingerprint_of
 from parablock.kernels import Called, Kernel
+from parablock.large_numbers import fits_float
 from parablock.losses import Loss
 from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress
@@ -335,7 +336,8 @@ def solve(
     """
     order = None if is_mapped(X) else "C"
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), order=order, input_name="X")
-    target, weight = np.atleast_2d(np.asarray(target, dtype=np.float64)), np.asarray(C, dtype=np.float64)
+    target = np.atleast_2d(np.asarray(target, dtype=np.float64))
+    weight = np.asarray(C if fits_float(C) else np.inf, dtype=np.float64)
     if target.ndim != 2 or target.shape[1] != X.shape[0]:
         raise ValueError(
             f"target must have one value, or one for each output, for each of X's {X.shape[0]} rows; got shape "

@@ -57,6 +57,10 @@ WRONG_USAGE = [
     ("convert {model} model.xyz", "'model.xyz' does not say in which format to write the model"),
     ("convert {model} m.model --to npz", "--to is for data, and "),
     ("plan --rows 0 --features 3", "argument --rows: '0' is not a whole number of at least 1"),
+    ("train {train} --jobs 99999999999999999999", "is more than can be counted; the most is 1e+15"),
+    ("train {train} --jobs 5000", "argument --jobs: '5000' is too many threads; the most is 4,096"),
+    ("train {train} --jobs 0", "argument --jobs: '0' is not a whole number of at least 1"),
+    ("plan --rows=1e300 --features 3", "argument --rows: '1e300' is more than can be counted; the most is 1e+15"),
     ("plan --rows 10", "the following arguments are required: --features"),
     ("demo --rows 7", "7 was given; use 100 to 50000"),
 ]  # fmt: skip

@@ -42,6 +42,27 @@ def assert_refuses(estimator, X, y, *words, error=ValueError, **fit_parameters):
 # ------------------------------------------------------------------------------------------------------ parameters
 
 
+@pytest.mark.parametrize("name", ["C", "gamma", "tol", "coef0", "memory_limit", "max_iter", "n_blocks"])
+def test_a_whole_number_too_large_for_any_float_is_refused_by_its_size(name):
+    words = (f"The {name!r} parameter of KernelSVC must be at most 1.7e308", "Got a whole number of 401 digits")
+    assert_refuses(KernelSVC(**{name: 10**400}), X, LABELS, *words)
+
+
+def test_a_weight_or_an_epsilon_too_large_for_any_float_is_refused():
+    assert_refuses(KernelSVC(class_weight={1: 10**400}), X, LABELS, "'class_weight'", "of 401 digits")
+    assert_refuses(KernelSVR(epsilon=10**400), X, NUMBERS, "'epsilon'", "of 401 digits")
+    with pytest.raises(ValueError, match="C must be finite"):
+        solve(X, LABELS.astype(float), Hinge(), RBF(1.0), C=10**400)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 5000, 10**30])
+def test_a_number_of_threads_that_makes_no_sense_is_refused(n_jobs):
+    assert_refuses(KernelSVC(n_jobs=n_jobs), X, LABELS, "'n_jobs'", "(-inf, -1]", "[1, 4096]", f"Got {n_jobs} instead")
+    words = "n_jobs must be a number of threads from 1 to 4,096, or None or -1 for all cores; got "
+    with pytest.raises(ValueError, match=words):
+        solve(X, LABELS.astype(float), Hinge(), RBF(1.0), n_jobs=n_jobs)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
@@ -69,7 +90,7 @@ def assert_refuses(estimator, X, y, *words, error=ValueError, **fit_parameters):
         ("prediction", "nearest", "'local'"),
         ("device", "tpu", "'cpu'"),
         ("engine", "carrier pigeon", "'local'"),
-        ("n_jobs", "all", "'int'"),
+        ("n_jobs", "all", "[1, 4096]"),
         ("memory_limit", -1, "(0.0, inf)"),
         ("memory_limit", 0, "(0.0, inf)"),
         ("memory_limit", [1], "'str'"),

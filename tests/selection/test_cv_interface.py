@@ -54,7 +54,28 @@ def test_gammas_by_name(moons):
     assert one.decision_function(X) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("values", [[], [1.0, -1.0], [0.0], [np.nan], [np.inf], [[1.0]], ["much"]], ids=str)
+@pytest.mark.parametrize("cv", [[], iter(())])
+def test_no_folds_are_refused(moons, cv):
+    with pytest.raises(ValueError, match="cv must give at least one fold to train and test on"):
+        KernelSVCCV(**{**SMALL, "cv": cv}).fit(*moons)
+
+
+@pytest.mark.parametrize("fold", [([0, 1, 10**6], [1]), ([0.5], [1]), ("abc", "d")])
+def test_folds_that_are_no_rows_are_refused(moons, fold):
+    with pytest.raises(ValueError, match="cv must give pairs of arrays of row numbers, from 0 to "):
+        KernelSVCCV(**{**SMALL, "cv": [fold]}).fit(*moons)
+
+
+@pytest.mark.parametrize("count", [0, -1, 201, 10**9, True])
+def test_a_number_of_values_that_makes_no_sense_is_refused(moons, count):
+    match = f"Cs must be how many values to try, from 1 to 200, .*; got {count}"
+    with pytest.raises(ValueError, match=match):
+        KernelSVC.path(*moons, Cs=count)
+    with pytest.raises(ValueError, match=match.replace("Cs", "gammas")):
+        gamma_values(count, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("values", [[], [1.0, -1.0], [0.0], [np.nan], [np.inf], [10**400], [[1.0]], ["much"]], ids=str)
 def test_values_that_are_none_are_refused(values):
     with pytest.raises(ValueError, match="list of positive finite numbers; got"):
         c_values(values)

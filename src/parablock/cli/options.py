@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from parablock.cli.failures import WRONG_USAGE
 
+_MOST = 10**15  # of anything that is counted
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
@@ -72,8 +73,10 @@ def share(text: str) -> float:
 def whole(text: str) -> int:
     """From 1 on; also as 1e6 or 1_000_000."""
     value = _number(text)
-    if not 1 <= value < float("inf") or value != int(value):
+    if not value >= 1 or (value < float("inf") and value != int(value)):
         raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    if value > _MOST:
+        raise ArgumentTypeError(f"{text!r} is more than can be counted; the most is {_MOST:.0e}")
     return int(value)
 
 
@@ -87,7 +90,13 @@ def gamma(text: str) -> float | str:
 
 
 def jobs(text: str) -> int:
-    return -1 if text == "-1" else whole(text)
+    """A number of threads; -1 for all cores."""
+    from parablock.devices.cpu.threads import MOST_THREADS
+
+    value = -1 if text == "-1" else whole(text)
+    if value > MOST_THREADS:
+        raise ArgumentTypeError(f"{text!r} is too many threads; the most is {MOST_THREADS:,}, and -1 means all cores")
+    return value
 
 
 def seconds(text: str) -> float:

@@ -7,6 +7,8 @@ import re
 from numbers import Real
 from typing import Any
 
+from parablock.large_numbers import fits_float, short_number
+
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -20,10 +22,11 @@ def memory_bytes(limit: Any) -> int:
         if match is not None:
             size = float(match.group(1)) * _UNITS[match.group(2)]
     elif isinstance(limit, Real) and not isinstance(limit, bool):
-        size = float(limit)
+        size = float(limit) if fits_float(limit) else float("inf")
     if not 1 <= size < float("inf"):
         raise ValueError(
-            f"memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got {limit!r}."
+            "memory_limit must be a positive number of bytes, a text such as '500MB' or '2GB', or None; got "
+            f"{short_number(limit)}."
         )
     return int(size)
 

@@ -4,9 +4,15 @@ any attribute as far as mypy can tell."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from numbers import Integral
 from typing import Any, TypeVar
 
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from parablock.devices.cpu.threads import MOST_THREADS
+from parablock.large_numbers import fits_float, short_number
 
 MYPY = False  # mypy takes it for True; other checkers may have types of scikit-learn from elsewhere
 if MYPY:
@@ -42,9 +48,30 @@ else:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
+THREADS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, MOST_THREADS, closed="both")]
+
+
 def validated(fit: Method) -> Method:
     """A `fit` before which the parameters are checked against `_parameter_constraints`."""
-    return _fit_context(prefer_skip_nested_validation=True)(fit)
+    checked = _fit_context(prefer_skip_nested_validation=True)(fit)
+
+    @wraps(fit)
+    def wherever(self: Any, *arguments: Any, **options: Any) -> Any:
+        _refuse_large_numbers(self)
+        return checked(self, *arguments, **options)
+
+    return wherever  # type: ignore[return-value]
 
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "RegressorMixin", "validated"]
+def _refuse_large_numbers(estimator: BaseEstimator) -> None:
+    """Which are inside of every interval that has no end, and cannot be computed with."""
+    for name, value in estimator.get_params(deep=False).items():
+        for number in value.values() if isinstance(value, dict) else (value,):
+            if not fits_float(number):
+                raise ValueError(
+                    f"The {name!r} parameter of {type(estimator).__name__} must be at most 1.7e308, the largest number "
+                    f"that can be computed with. Got {short_number(number)} instead."
+                )
+
+
+__all__ = ["THREADS", "BaseEstimator", "ClassifierMixin", "RegressorMixin", "validated"]

@@ -26,7 +26,7 @@ from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
 from parablock.estimators._attributes import DerivedAttributes
-from parablock.estimators._bases import validated
+from parablock.estimators._bases import THREADS, validated
 from parablock.estimators._hints import Hints
 from parablock.estimators._infinite import train_infinite
 from parablock.estimators._objects import by_place, new_objects, numbers_of, places, training_objects
@@ -121,7 +121,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
         "prediction": [StrOptions({"global", "local"})],
         "device": [StrOptions(set(DEVICES))],
         "engine": [StrOptions(set(ENGINES)), Engine],
-        "n_jobs": [Integral, None],
+        "n_jobs": [*THREADS, None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "checkpoint": [str, os.PathLike, Checkpoint, None],
         "resume": ["boolean", StrOptions({"auto"})],
@@ -328,7 +328,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
         watch = watch_of(self)
         if watch is not None:
             watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained, fingerprint))
-        if np.isinf(self.C):
+        if self.C == float("inf"):
             trained = train_infinite(
                 self._train, X, self._make_kernel(), loss, target, self.fit_intercept, self._settings(partition), rng,
                 start, watch,

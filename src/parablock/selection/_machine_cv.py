@@ -114,7 +114,10 @@ class KernelMachineCV(SearchHints):
             if hasattr(machine, name):
                 setattr(self, name, getattr(machine, name))
         splitter = sklearn.model_selection.check_cv(self.cv, labels, classifier=is_classifier(self))
-        folds = Folds.of(machine, labels, weight, list(splitter.split(rows, labels, groups)))
+        splits = list(splitter.split(rows, labels, groups))
+        if not splits:
+            raise ValueError(f"cv must give at least one fold to train and test on; {self.cv!r} gives none.")
+        folds = Folds.of(machine, labels, weight, splits)
         if isinstance(machine, KernelClassifier):
             self.classes_ = machine.classes_
         self.n_splits_ = len(folds.splits)

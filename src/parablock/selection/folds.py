@@ -47,7 +47,13 @@ class Folds:
     def of(cls, machine: KernelMachine, y: np.ndarray, sample_weight: np.ndarray, splits: Sequence[Split]) -> Folds:
         """The folds of checked targets and weights."""
         everyone = np.arange(len(sample_weight))
-        splits = [(everyone[train], everyone[test]) for train, test in splits]  # numbers, where there were masks
+        try:
+            splits = [(everyone[train], everyone[test]) for train, test in splits]  # numbers, where there were masks
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(
+                f"cv must give pairs of arrays of row numbers, from 0 to {len(everyone) - 1}: rows to train on, and "
+                f"rows to test on ({error})."
+            ) from error
         targets, weights, missing = [], [], []
         for number, (train, test) in enumerate(splits):
             own = np.bincount(train, minlength=len(everyone)) * sample_weight

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from parablock.large_numbers import short_number
+
 _FACTOR = 4.0  # between neighbours of a grid that is made here: finer ones hardly differ in score
 _FIRST_C = 0.25
+_MOST = 200  # of such values: the last one is 2**398, and more of them are close to what numbers can be
 
 
 def c_values(Cs: Any) -> np.ndarray:
@@ -22,7 +25,7 @@ def c_values(Cs: Any) -> np.ndarray:
     [0.25, 1.0, 4.0]
     """
     if isinstance(Cs, Integral):
-        return _FIRST_C * _FACTOR ** np.arange(int(Cs))
+        return _FIRST_C * _FACTOR ** np.arange(_count("Cs", Cs))
     return _positive("Cs", Cs)
 
 
@@ -39,7 +42,8 @@ def gamma_values(gammas: Any, scale: float, auto: float) -> np.ndarray:
     [2.0, 5.0]
     """
     if isinstance(gammas, Integral):
-        return scale * _FACTOR ** (np.arange(int(gammas)) - (int(gammas) - 1) // 2)
+        count = _count("gammas", gammas)
+        return scale * _FACTOR ** (np.arange(count) - (count - 1) // 2)
     names = {"scale": scale, "auto": auto}
     if isinstance(gammas, str):
         gammas = [gammas]
@@ -48,10 +52,19 @@ def gamma_values(gammas: Any, scale: float, auto: float) -> np.ndarray:
     return _positive("gammas", gammas)
 
 
+def _count(name: str, count: Integral) -> int:
+    if isinstance(count, bool) or not 1 <= int(count) <= _MOST:
+        raise ValueError(
+            f"{name} must be how many values to try, from 1 to {_MOST}, or a list of positive finite numbers; got "
+            f"{short_number(count)}."
+        )
+    return int(count)
+
+
 def _positive(name: str, values: Any) -> np.ndarray:
     try:
         found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.empty(0)
     if found.ndim != 1 or len(found) == 0 or not np.all((found > 0) & np.isfinite(found)):
         raise ValueError(

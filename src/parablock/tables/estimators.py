@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -20,8 +19,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted, validate_data
 
-from parablock.devices.cpu.threads import limited_threads
+from parablock.devices.cpu.threads import limited_threads, thread_count
 from parablock.devices.memory import memory_bytes
+from parablock.estimators._bases import THREADS
 from parablock.monitor.progress import Progress
 from parablock.tables import honest
 from parablock.tables.fitting import Fit, Fitted
@@ -47,7 +47,7 @@ class AutoKernel(BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": [*THREADS, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -139,7 +139,7 @@ class AutoKernel(BaseEstimator):
         return decision
 
     def _n_threads(self) -> int:
-        return int(effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
+        return thread_count(self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file; see `parablock.save`."""

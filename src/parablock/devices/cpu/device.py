@@ -13,7 +13,6 @@ from math import isqrt
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples, in_turn
 from parablock.devices.cpu.blocks import solve_block
@@ -21,7 +20,7 @@ from parablock.devices.cpu.columns import AT_ONCE, Columns
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
-from parablock.devices.cpu.threads import limited_threads
+from parablock.devices.cpu.threads import limited_threads, thread_count
 from parablock.devices.cpu.tiles import TILE_ROWS, TileMaker, panels, row_tiles, tiles
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.kernels import Kernel
@@ -38,7 +37,7 @@ class CpuDevice(Device):
     name = "cpu"
 
     def __init__(self, n_jobs: int | None, memory_limit: Any = None, sharers: int = 1, place: int = 0) -> None:
-        self.n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+        self.n_threads = thread_count(n_jobs)
         self.memory_limit = memory_bytes(memory_limit) // (sharers if memory_limit is None else 1)
         self.kernel_evaluations = 0
         self._pool: ThreadPoolExecutor | None = None

@@ -14,7 +14,22 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+from parablock.large_numbers import short_number
+
+MOST_THREADS = 4096  # that may be asked for: far more than one machine has cores
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """How many threads the parameter `n_jobs` asks for: None and -1 mean all cores, -2 all but one, and so on."""
+    if n_jobs is not None and (n_jobs == 0 or n_jobs > MOST_THREADS):
+        raise ValueError(
+            f"n_jobs must be a number of threads from 1 to {MOST_THREADS:,}, or None or -1 for all cores; got "
+            f"{short_number(n_jobs)}."
+        )
+    return int(effective_n_jobs(-1 if n_jobs is None else int(n_jobs)))
 
 
 class _OneBlasThread:

@@ -54,7 +54,7 @@ def certify(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificat
     coef = np.zeros(target.shape)
     coef[:, expansion.rows] = expansion.coef
     loss, note = model._make_loss(), ""
-    if np.isinf(model.C):
+    if np.isinf(float(model.C)):
         loss, weight, note = finite_penalty(loss, coef)
     else:
         weight = model.C * weight

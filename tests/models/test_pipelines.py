@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 import parablock
 from parablock import KernelLogisticRegression, KernelRidge, KernelSVC, KernelSVCCV, KernelSVR
 from parablock.callbacks import ValidationScore
+from parablock.certificate import CertificateError
 from parablock.models import ModelFileError, describe, from_libsvm, to_libsvm, to_onnx, to_sklearn
 from parablock.scaling import Scaling
 from tests.models.test_libsvm_format import predicted_by_libsvm
@@ -284,6 +285,17 @@ def test_a_fit_with_a_scaling_is_that_of_scaled_rows():
     assert decision(model, NEW) == pytest.approx(peer.decision_function(NEW), abs=1e-9)
     assert model.n_iter_ == peer[-1].n_iter_
     assert model.support_vectors_ == pytest.approx(peer[-1].support_vectors_, abs=1e-12)
+
+
+def test_a_model_with_a_scaling_is_certified_on_the_rows_that_it_was_given(tmp_path):
+    model = fit(scaled_model(), X)
+    found = again(model, tmp_path).certify(X, targets("labels"))
+    assert found.dual_objective == pytest.approx(model.dual_objective_, rel=1e-9)
+    assert found.duality_gap == pytest.approx(0.0, abs=1e-6 * found.primal_objective)
+    with pytest.raises(CertificateError, match="not the rows"):
+        model.certify(model._scaling.apply(X), targets("labels"))
+    with pytest.raises(CertificateError, match="holds the scalers of a pipeline"):
+        again(pipeline("standard", KernelSVC(**SETTINGS)), tmp_path).certify(X, targets("labels"))
 
 
 @pytest.mark.parametrize("prediction", [{}, LOCAL])

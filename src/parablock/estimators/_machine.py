@@ -328,7 +328,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
         watch = watch_of(self)
         if watch is not None:
             watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained, fingerprint))
-        if self.C == float("inf"):
+        if np.isinf(float(self.C)):
             trained = train_infinite(
                 self._train, X, self._make_kernel(), loss, target, self.fit_intercept, self._settings(partition), rng,
                 start, watch,

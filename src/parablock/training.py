@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,14 +23,16 @@ from sklearn.utils import check_array
 
 from parablock import vectors
 from parablock.compact import without_unused
-from parablock.devices import DEVICES, Device
-from parablock.engines import Crew, Engine, Shard, make_engine
+from parablock.devices import DEVICES, CpuDevice, Device
+from parablock.devices.memory import memory_bytes
+from parablock.engines import Crew, Engine, LocalEngine, Shard, make_engine
+from parablock.engines.local import LocalCrew
 from parablock.fingerprint import fingerprint_of
 from parablock.kernels import Called, Kernel
 from parablock.large_numbers import fits_float
-from parablock.losses import Loss
+from parablock.losses import Loss, SquaredError
 from parablock.mapped import is_mapped, is_sparse
-from parablock.monitor import Checkpoint, CheckpointError, Progress
+from parablock.monitor import Checkpoint, CheckpointError, Progress, Record
 from parablock.monitor.checkpoint import Keeper, Snapshot, read, refuse_unwritable
 from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
 from parablock.precision import crew_with_digits, rows_in
@@ -48,6 +51,10 @@ from parablock.solver import (
     evenly,
     minimise,
 )
+from parablock.solver.direct import System, solved_directly
+from parablock.solver.pbm import CONVERGED, STALLED
+from parablock.solver.units import Units
+from parablock.tensors import TensorRows
 
 # Larger blocks need fewer iterations, but more time for each coordinate update. Very many blocks get into each other's
 # way, so they grow with the rows, as far as their matrices can be computed at once.
@@ -61,6 +68,8 @@ _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # From here on a value for every column of sparse rows would be much memory; who looks at columns, and does not call a
 # function of the user with them, is given them numbered anew.
 _MANY_COLUMNS, _BY_FEATURES = 1 << 22, (TreePartitioner, KMeansPartitioner)
+# Squared error of so many rows is solved by Cholesky factorisation of their kernel matrix, which then takes 512 MB.
+_DIRECT_ROWS = 8192
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
 
@@ -87,6 +96,20 @@ class Settings:
     def make_device(self) -> Device:
         engine = make_engine(self.engine)
         return DEVICES[self.device](engine.threads(self.n_jobs), self.memory_limit, engine.neighbours(), engine.place())
+
+    def solves_directly(self, X: Any, problem: Problem) -> bool:
+        """Whether the problem is solved at once, by Cholesky factorisation: squared error of not too many rows in
+        memory, on one machine's CPU, where nothing is said of blocks."""
+        if type(problem.loss) is not SquaredError or not np.all(problem.weight > 0):
+            return False
+        if not isinstance(make_engine(self.engine), LocalEngine) or self.make_device().name != "cpu":
+            return False
+        chosen = self.partition, self.n_blocks, self.block_solver, self.line_search, self.regroup
+        if not isinstance(self.partition, str) or chosen != ("tree", None, "greedy", "auto", True):
+            return False
+        if is_mapped(X) or isinstance(X, TensorRows):
+            return False
+        return fits_directly(X.shape[0], self.memory_limit)
 
     def options(self, loss: Loss, X: Any) -> Options:
         if self.line_search == "exact" and not loss.piecewise_quadratic:
@@ -116,6 +139,14 @@ class Settings:
             return min(self.n_blocks, X.shape[0])
         size = max(_BLOCK_SIZE, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
         return evenly(-(-X.shape[0] // size), machines)
+
+
+def fits_directly(rows: int, memory_limit: Any) -> bool:
+    """Whether a kernel matrix of so many rows is one to factorise. Without a limit that the user gave, their number
+    decides, never the memory that happens to be free: the same program takes the same way tomorrow."""
+    if memory_limit is None:
+        return rows <= _DIRECT_ROWS
+    return rows * rows * np.dtype(np.float64).itemsize <= memory_bytes(memory_limit) // 2
 
 
 @dataclass(frozen=True)
@@ -172,6 +203,11 @@ def train(
         On every machine, or on none.
     """
     _check_checkpoint(settings)
+    if settings.solves_directly(X, problem):
+        with prepared_directly(X, kernel, settings, rng) as ground:
+            trained = ground.solve_directly(problem, watch)
+        if trained is not None:
+            return trained
     with prepared(X, kernel, settings, rng) as ground:
         return ground.train(problem, rng, start, watch=watch)
 
@@ -224,29 +260,80 @@ class Ground:
     ) -> Trained:
         """Minimise a problem over the rows, as `train` does. With `rest=False` no rows rest, so that kernel columns are
         as long as there are rows and serve the next problem too."""
-        options, order, crew = self.settings.options(problem.loss, self.X), self.order, self.crew
+        order, crew, units = self.order, self.crew, self.crew.agree(Units.of(problem))
+        settings = replace(self.settings, tol=self.settings.tol * units.spread)
+        options, inside = settings.options(problem.loss, self.X), units.inside(problem)
         if watch is not None:
             watch.ready(self.partition, self.centre, self.X.dtype, order, crew.size)
-        ordered = crew.near(problem.take(order))
+        ordered = crew.near(inside.take(order))
         coef = vectors.zeros_like(ordered.target)
         if start is not None:
-            coef = vectors.place(coef, problem.feasible(start)[:, order])
+            coef = vectors.place(coef, inside.feasible(units.divided(start))[:, order])
         used = vectors.flatnonzero(coef.any(axis=0))
         decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
         with _keeping(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, self.partitioner.restricted(order)),
-                _schedule(problem, self.settings, self.partition, rng, crew.size, self.device.largest_block),
+                _schedule(problem, settings, self.partition, rng, crew.size, self.device.largest_block),
                 replace(options, rest=options.rest and rest),
                 State.at(ordered, coef, decision),
                 rng,
                 self.started,
+                units,
                 self.progress.iteration if crew.is_first else lambda record: None,
                 keeper,
                 snapshot,
                 watch,
             )
         return Trained(solution.put_back(order), self.partition, self.centre, self.X.dtype)
+
+    @cached_property
+    def _system(self) -> System:
+        assert isinstance(self.device, CpuDevice) and isinstance(self.crew, LocalCrew)
+        return self.device.system(self.kernel, self.crew.samples)
+
+    def solve_directly(self, problem: Problem, watch: Watch | None = None) -> Trained | None:
+        """The optimum of squared error by Cholesky factorisation, as one iteration; None where the kernel is not
+        positive definite. A checkpoint to resume from must fit the problem, but is not needed, and none is written."""
+        checkpoint = _checkpoint_of(self.settings)
+        if checkpoint is not None:
+            _earlier(checkpoint, self.settings.resume, fingerprint_of(self.kernel, problem, self.X))
+        if watch is not None:
+            watch.ready(self.partition, self.centre, self.X.dtype, self.order, self.crew.size)
+            watch.begin()
+        units = Units.of(problem)
+        inside = solved_directly(self._system, units.inside(problem.take(self.order)))
+        if inside is None:
+            return None
+        state = units.outside(inside)
+        record = Record(
+            iteration=1,
+            kind="cholesky",
+            seconds=time.perf_counter() - self.started,
+            objective=state.objective,
+            duality_gap=state.duality_gap,
+            violation=state.violation,
+            step=1.0,
+            blocks=1,
+            active=problem.n,
+            changed=int(state.coef.any(axis=0).sum()),
+            updates=0,
+            watched=problem.n,
+            kernel_evaluations=self.device.kernel_evaluations,
+        )
+        self.progress.iteration(record)
+        reason = CONVERGED if state.violation <= self.settings.tol else STALLED
+        solution = Solution(state, [record], reason, record.kernel_evaluations, None)
+        if watch is not None:
+            watch.end(record, lambda: solution)
+        return Trained(solution.put_back(self.order), self.partition, self.centre, self.X.dtype)
+
+
+def prepared_directly(
+    X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generator
+) -> AbstractContextManager[Ground]:
+    """The rows of X in float64 and as one block: where `Ground.solve_directly` can be called."""
+    return prepared(rows_in(X, np.dtype(np.float64)), kernel, replace(settings, n_blocks=1), rng)
 
 
 @contextmanager
@@ -389,14 +476,10 @@ def _keeping(
     settings: Settings, crew: Crew, kernel: Kernel, problem: Problem, X: Any, order: np.ndarray
 ) -> Iterator[tuple[Keeper | None, Snapshot | None]]:
     """What writes checkpoints, and the one to go on from."""
-    checkpoint, shelf = settings.checkpoint, make_engine(settings.engine).shelf
-    if checkpoint is None and settings.resume is True:
-        raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
+    checkpoint, shelf = _checkpoint_of(settings), make_engine(settings.engine).shelf
     if checkpoint is None and shelf is None:
         yield None, None
         return
-    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint)
     fingerprint = "" if checkpoint is None else fingerprint_of(kernel, problem, X)
     keeper = Keeper(checkpoint, fingerprint, order, crew.is_first, shelf)
     snapshot = None if shelf is None else shelf.start
@@ -404,6 +487,13 @@ def _keeping(
         snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint))
     with keeper.listening():
         yield keeper, None if snapshot is None else snapshot.taken(order)
+
+
+def _checkpoint_of(settings: Settings) -> Checkpoint | None:
+    checkpoint = settings.checkpoint
+    if checkpoint is None and settings.resume is True:
+        raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
+    return checkpoint if checkpoint is None or isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
 
 
 def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str) -> Snapshot | None:

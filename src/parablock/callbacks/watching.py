@@ -202,7 +202,7 @@ class Watch:
         self.engine.checked(self._begin)
 
     def _begin(self) -> None:
-        if self.engine.is_first():
+        if self.engine.is_first() and self._task is None:  # a solver that gave up has announced it already
             self._task = self._root.subcontext(task_name="iteration")
             self._task.call_on_fit_task_begin(estimator=self.estimator, **self._given)
 
@@ -237,9 +237,8 @@ class Watch:
         try:
             # Computed only where a callback asks for it, and by scikit-learn for all callbacks once.
             model = run._attributes if run._solution is not None else None
-            stop = self._task.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=model, **self._given
-            )
+            task, self._task = self._task, None
+            stop = task.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=model, **self._given)
         finally:
             if self._rows is not None:
                 self._rows.dismiss()

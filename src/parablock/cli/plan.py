@@ -41,7 +41,9 @@ def make_parser() -> Parser:
     add("--watched", type=_share_or_count, help="rows that do not rest, likewise; 1.0 for a wide kernel")
     add("--iterations", type=kinds.whole, help="outer ones")
     add("--dense-coefficients", dest="coefficients", action="store_const", const="dense", default="sparse",
-        help="every row has a coefficient: logistic and ridge regression")  # fmt: skip
+        help="every row has a coefficient: logistic regression")  # fmt: skip
+    add("--ridge", dest="coefficients", action="store_const", const="ridge",
+        help="ridge regression: every row has a coefficient, and few rows are solved at once")  # fmt: skip
     add("--outputs", type=kinds.whole, default=1, help="classes (1 for two of them) or targets (1)")
     add("--nonzeros", type=kinds.positive, help="nonzero features a row, of sparse data")
     add("--dtype", choices=["float32", "float64"], default="float32", help="precision of the features (float32)")

@@ -21,7 +21,8 @@ coef0 : float, default=0.0
 fit_intercept : bool, default=True
     True solves LIBSVM's problem (free bias: coefficients sum to zero), False the paper's.
 tol : float, default=1e-3
-    Training ends when no optimality condition is violated by more (as in LIBSVM and scikit-learn's SVC).
+    Training ends when no optimality condition is violated by more (as in LIBSVM and scikit-learn's SVC). For ridge and
+    quantile regression relative to the spread of the targets.
 max_iter : int, default=1000
     Most outer iterations, of which each is thousands of updates of coefficients (scikit-learn's -1, no limit, is not
     needed).
@@ -85,7 +86,7 @@ duality_gap_ : float
     Primal minus dual value, of the kernel matrix in the precision of the data: how far the model can be from
     optimal. `certify` computes it in float64.
 violation_ : float
-    Largest violation of the optimality conditions, of the same matrix.
+    Largest violation of the optimality conditions, of the same matrix, in the units of `tol`.
 kernel_evaluations_ : int
     Kernel values computed.
 partition_ : Partition

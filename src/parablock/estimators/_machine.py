@@ -22,9 +22,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.certificate import Certificate
 from parablock.devices import DEVICES
+from parablock.devices.cpu.samples import make_samples
 from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
+from parablock.estimators._advice import constant_model, rough_predictions
 from parablock.estimators._attributes import DerivedAttributes
 from parablock.estimators._bases import THREADS, validated
 from parablock.estimators._hints import Hints
@@ -322,25 +324,24 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
             start = None if start is None else start[:, rows]
             partition = partition if isinstance(partition, (str, Partitioner)) else np.asarray(partition)[rows]
         self._gamma = self._numeric_gamma(X, sample_weight)
-        loss = self._make_loss()
+        loss, settings = self._make_loss(), self._settings(partition)
+        problem = None if np.isinf(float(self.C)) else Problem.build(loss, target, self.C * weight, self.fit_intercept)
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         rng = np.random.default_rng(make_engine(self.engine).agree(seed))
         watch = watch_of(self)
         if watch is not None:
             watch.over(X, lambda data, trained: self._as_fitted(data, rows, n, sparse, target, trained, fingerprint))
-        if np.isinf(float(self.C)):
+        if problem is None:
             trained = train_infinite(
-                self._train, X, self._make_kernel(), loss, target, self.fit_intercept, self._settings(partition), rng,
-                start, watch,
-            )  # fmt: skip
+                self._train, X, self._make_kernel(), loss, target, self.fit_intercept, settings, rng, start, watch
+            )
         else:
-            problem = Problem.build(loss, target, self.C * weight, self.fit_intercept)
-            trained = self._train(X, self._make_kernel(), problem, self._settings(partition), rng, start, watch)
+            trained = self._train(X, self._make_kernel(), problem, settings, rng, start, watch)
         if watch is not None:
             trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse, self._fingerprint = n, trained.dtype, sparse, fingerprint
         self._keep(X, rows, target, trained)
-        self._warn(trained.solution)
+        self._warn(trained.solution, problem, X)
 
     def _as_fitted(
         self,
@@ -454,9 +455,11 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
         self.kernel_evaluations_ = solution.kernel_evaluations
         self.partition_ = trained.partition
 
-    def _warn(self, solution: Solution) -> None:
+    def _warn(self, solution: Solution, problem: Problem | None, X: Any) -> None:
         watch = watch_of(self)
         stopped = None if watch is None else watch.run.why
+        if solution.reason == "converged" and problem is not None:
+            self._warn_of_what_it_means(solution, problem, X)
         if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
             return
         reached = (
@@ -478,6 +481,30 @@ class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta
             "with warm_start=True to go on from here.",
         }[solution.reason]
         warnings.warn(text, ConvergenceWarning)
+
+    def _warn_of_what_it_means(self, solution: Solution, problem: Problem, X: Any) -> None:
+        constant = constant_model(problem, solution, self.tol)
+        if constant is not None:
+            warnings.warn(constant, ConvergenceWarning)
+        rough = rough_predictions(problem, solution, lambda: self._largest_kernel_value(X), self.tol)
+        if rough is not None:
+            enough = replace(self._settings(self.partition), memory_limit=16 * len(self._rows) ** 2)
+            at_once = f", or with memory_limit={enough.memory_limit:_} or more, which solves it at once"
+            warnings.warn(rough + (at_once if enough.solves_directly(X, problem) else "") + ".", ConvergenceWarning)
+
+    def _largest_kernel_value(self, X: Any) -> float:
+        """Of a training row with itself, as far as it has a coefficient."""
+        kernel = self._make_kernel()
+        if kernel.overlap == "given":
+            return float(np.diagonal(X).max())
+        model = self._models["global"]
+        assert isinstance(model, GlobalModel)
+        vectors = model.expansion.vectors
+        parts = (
+            make_samples(vectors[start : start + _DENSE_ROWS], kernel).self_overlap
+            for start in range(0, len(self.support_), _DENSE_ROWS)
+        )
+        return max((float(kernel.diagonal(part).max()) for part in parts), default=0.0)
 
     # ------------------------------------------------------------------------------------------- certificate
 

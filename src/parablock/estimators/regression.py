@@ -173,8 +173,17 @@ class KernelSVR(KernelRegressor):
 class KernelRidge(KernelRegressor):
     """Kernel ridge regression.
 
-    Minimises ``1/2 |w|^2 + sum_i C_i (y_i - f(x_i))^2`` exactly, without ever storing the kernel matrix. Equals
-    scikit-learn's KernelRidge with ``alpha = 1 / (2 C)`` and ``fit_intercept=False``.
+    Minimises ``1/2 |w|^2 + sum_i C_i (y_i - f(x_i))^2`` exactly. Equals scikit-learn's KernelRidge with
+    ``alpha = 1 / (2 C)`` and ``fit_intercept=False``.
+
+    Up to 8,192 rows in memory, or more where their kernel matrix in float64 takes no more than half of a `memory_limit`
+    that is given, the solution is computed at once by Cholesky factorisation, whatever the penalty, if nothing is said
+    of blocks (`partition`, `n_blocks`, `block_solver`, `line_search`, `regroup`). Larger problems, GPUs and several
+    processes are trained in blocks, without ever storing the kernel matrix. See "Least squares at once" in
+    docs/guide.md.
+
+    `tol` counts in the spread of the targets: the deviation from their median that four of five do not exceed. So s
+    times the targets give s times the predictions.
 
     Parameters
     ----------
@@ -260,6 +269,9 @@ class KernelQuantileRegressor(KernelRegressor):
     """Kernel quantile regression.
 
     Minimises ``1/2 |w|^2 + sum_i C_i pinball(y_i - f(x_i))`` exactly, with ``pinball(e) = max(q e, (q - 1) e)``.
+
+    `tol` counts in the spread of the targets: the deviation from their median that four of five do not exceed. C does
+    not: s times the targets with s times C give s times the predictions.
 
     Parameters
     ----------

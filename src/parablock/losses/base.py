@@ -54,6 +54,10 @@ class Loss(ABC):
         rule.
     kink : float
         Where inside the box the derivative of g jumps; ``nan`` when it does not.
+    power : int or None
+        Where the loss is a function of the error y - z alone and s times the error costs s^power as much, that power:
+        2 for squared error, 1 for the quantile loss. ``tol`` is then relative to the spread of the targets. None for a
+        loss with a size of its own.
 
     Examples
     --------
@@ -92,6 +96,7 @@ class Loss(ABC):
     parameter: float = 0.0
     piecewise_quadratic: bool = False
     kink: float = float("nan")
+    power: int | None = None
 
     @staticmethod
     @abstractmethod

@@ -27,6 +27,7 @@ class Quantile(Loss):
     """
 
     piecewise_quadratic = True
+    power = 1
 
     def __init__(self, quantile: float = 0.5) -> None:
         self.parameter = float(quantile)

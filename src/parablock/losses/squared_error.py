@@ -21,6 +21,7 @@ class SquaredError(Loss):
     """
 
     piecewise_quadratic = True
+    power = 2
 
     @staticmethod
     def dual(coef: float, target: float, weight: float, parameter: float) -> float:

@@ -14,8 +14,8 @@ class Record:
     iteration : int
         From 1.
     kind : str
-        What the blocks were: "partition", "regrouped" or "bridge"; or "check", when no variable moved but the rows
-        that had been left to rest were looked at.
+        What the blocks were: "partition", "regrouped" or "bridge"; "check", when no variable moved but the rows that
+        had been left to rest were looked at; or "cholesky", when squared error was solved at once as a linear system.
     seconds : float
         Since the start of the fit.
     objective : float
@@ -24,7 +24,8 @@ class Record:
         Certificate: primal minus dual value, summed over outputs, of the problem of the watched rows.
     violation : float
         Largest violation of the optimality conditions among the watched rows; training ends when it is at most ``tol``
-        among all rows.
+        among all rows. For squared error and the quantile loss it counts, as ``tol`` does, in the spread of the
+        targets.
     step : float
         Step size of the line search; the smallest of all outputs.
     blocks : int

@@ -10,6 +10,7 @@ from parablock.devices.memory import memory_bytes
 from parablock.planning.checks import one_of, positive, share, share_or_count, whole
 from parablock.planning.costs import Costs
 from parablock.planning.course import Course, default_filled, default_iterations, default_support, default_watched
+from parablock.planning.direct import direct_forecast, is_direct
 from parablock.planning.forecast import Forecast
 from parablock.planning.machines import DEVICES, NETWORKS, Machine, Network
 from parablock.training import Settings
@@ -65,8 +66,10 @@ def plan(
         Part of the kernel columns that is not zero, the rest of which takes no memory: with a narrow kernel little. By
         default that of covtype in float32, 42 / sqrt(rows) and at least 0.05, where `support` is that of data like
         covtype, too; otherwise all of it.
-    coefficients : {"sparse", "dense"}, default="sparse"
-        "dense" where every row has a coefficient: logistic and ridge regression.
+    coefficients : {"sparse", "dense", "ridge"}, default="sparse"
+        "dense" where every row has a coefficient, as in logistic regression; "ridge" for ridge regression, which on the
+        CPU of one rank is solved at once by Cholesky factorisation, as long as there are not too many rows
+        (`memory_limit` of the estimators says how many) and `iterations` is not given.
     outputs : int, default=1
         Classes (1 for two of them) or targets.
     nonzeros : float, optional
@@ -126,6 +129,8 @@ def plan(
         memory_limit=machine.memory if memory_limit is None else memory_bytes(memory_limit),
         filled=share("filled", filled),
     )
+    if coefficients == "ridge" and iterations is None and is_direct(rows, ranks, device, memory_limit):
+        return direct_forecast(costs, features)
     course = costs.course
     return Forecast(
         rows=rows,
@@ -155,9 +160,11 @@ def _course(
     coefficients: str,
     tol: float,
 ) -> Course:
-    if one_of("coefficients", coefficients, ("sparse", "dense")) == "dense":
+    if one_of("coefficients", coefficients, ("sparse", "dense", "ridge")) != "sparse":
         if support is not None:
-            raise ValueError(f"coefficients='dense' means that every row has one; leave support={support!r} out.")
+            raise ValueError(
+                f"coefficients={coefficients!r} means that every row has one; leave support={support!r} out."
+            )
         count = rows
     else:
         count = default_support(rows, outputs) if support is None else share_or_count("support", support, rows)

@@ -20,6 +20,7 @@ _PHASES = {
     "regrouped": "fresh blocks",
     "bridge": "bridges",
     "check": "checks of resting rows",
+    "cholesky": "Cholesky factorisation",
 }
 
 

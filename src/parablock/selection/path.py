@@ -13,7 +13,7 @@ from parablock.estimators._machine import KernelMachine
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 from parablock.selection.grids import c_values
-from parablock.training import Ground, Settings, Trained, Watch, prepared
+from parablock.training import Ground, Settings, Trained, Watch, prepared, prepared_directly
 
 Machine = TypeVar("Machine", bound=KernelMachine)
 
@@ -57,6 +57,7 @@ class Together:
     def __init__(self) -> None:
         self._session = ExitStack()
         self._ground: Ground | None = None
+        self._direct: Ground | None = None
         self._coef: np.ndarray | None = None
 
     def __enter__(self) -> Together:
@@ -76,6 +77,12 @@ class Together:
         watch: Watch | None = None,
     ) -> Trained:
         """As `parablock.training.train`; rows, kernel and settings are those of the first call."""
+        if settings.solves_directly(X, problem):
+            if self._direct is None:
+                self._direct = self._session.enter_context(prepared_directly(X, kernel, settings, rng))
+            trained = self._direct.solve_directly(problem, watch)
+            if trained is not None:
+                return trained
         if self._ground is None:
             self._ground = self._session.enter_context(prepared(X, kernel, settings, rng))
         trained = self._ground.train(problem, rng, start if self._coef is None else self._coef, rest=False, watch=watch)

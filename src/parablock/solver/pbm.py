@@ -31,6 +31,7 @@ from parablock.partition.regions import Regions
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
 from parablock.solver.state import State
+from parablock.solver.units import Units
 from parablock.solver.watching import AGAIN, Lookout, Part, leave_to_rest, state_of_all
 
 logger = logging.getLogger("parablock")
@@ -102,6 +103,7 @@ def minimise(
     state: State,
     rng: np.random.Generator,
     started: float,
+    units: Units,
     on_iteration: Callable[[Record], None] = lambda record: None,
     keeper: Keeper | None = None,
     snapshot: Snapshot | None = None,
@@ -111,8 +113,11 @@ def minimise(
 
     A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count. A keeper
     writes checkpoints; when the process is asked to terminate, a last one is written before SystemExit is raised.
+
+    Problem, state and tolerance are inside the units; what records, watcher, snapshots and the solution tell is outside
+    of them.
     """
-    run = _Run(whole, schedule, options, state, rng, started, on_iteration, keeper, watcher)
+    run = _Run(whole, schedule, options, state, rng, started, units, on_iteration, keeper, watcher)
     if snapshot is not None:
         run.restore(snapshot)
     interrupted = False
@@ -134,7 +139,7 @@ def minimise(
         reason = STOPPED
     else:
         reason = STALLED if run.idle == _IDLE_ITERATIONS else OUT_OF_ITERATIONS
-    return Solution(state, run.history, reason, run.kernel_evaluations(), run.local)
+    return Solution(units.outside(state), run.history, reason, run.kernel_evaluations(), run.local_outside())
 
 
 class _Run:
@@ -162,10 +167,12 @@ class _Run:
         state: State,
         rng: np.random.Generator,
         started: float,
+        units: Units,
         on_iteration: Callable[[Record], None],
         keeper: Keeper | None,
         watcher: Watcher | None,
     ) -> None:
+        self.units = units
         self.whole, self.schedule, self.options, self.rng = whole, schedule, options, rng
         self.started, self.on_iteration, self.keeper = started, on_iteration, keeper
         self.watcher, self.stopped = watcher, False
@@ -251,12 +258,20 @@ class _Run:
 
     def so_far(self) -> Solution:
         """What there is by now, with the coefficients of all rows; decisions and measures are of the watched ones."""
-        coef = self.state.coef
+        state = self.units.outside(self.state)
+        coef = state.coef
         if self.part.rows is not None:
             coef = vectors.zeros_like(self.whole.problem.target)
-            coef[:, self.part.rows] = self.state.coef
+            coef[:, self.part.rows] = state.coef
         evaluations = self.history[-1].kernel_evaluations if self.history else 0
-        return Solution(replace(self.state, coef=coef), list(self.history), "", evaluations, self.local)
+        return Solution(replace(state, coef=coef), list(self.history), "", evaluations, self.local_outside())
+
+    def local_outside(self) -> LocalStep | None:
+        """The local step as it is for the user."""
+        if self.local is None:
+            return None
+        steps = [replace(step, step=self.units.multiplied(step.step)) for step in self.local.steps]
+        return LocalStep(self.units.multiplied(self.local.coef), steps)
 
     def _announce(self) -> None:
         if self.watcher is not None:
@@ -264,12 +279,13 @@ class _Run:
 
     def _note(self, **what: Any) -> None:
         counts = self.whole.crew.counts()
+        objective, duality_gap, violation = self.units.certificate(self.state.measures)
         record = Record(
             iteration=self.state.iteration,
             seconds=time.perf_counter() - self.started,
-            objective=self.state.objective,
-            duality_gap=self.state.duality_gap,
-            violation=self.state.violation,
+            objective=objective,
+            duality_gap=duality_gap,
+            violation=violation,
             watched=self.part.problem.n,
             kernel_evaluations=self._before.kernel_evaluations + counts.kernel_evaluations,
             bytes_sent=counts.bytes_sent - self._counts.bytes_sent,
@@ -312,7 +328,7 @@ class _Run:
         state, rows = self.state, vectors.to_host(self.part.rows)
 
         def of_everyone(values: np.ndarray) -> np.ndarray:
-            values = vectors.to_host(values)
+            values = self.units.multiplied(vectors.to_host(values))
             if rows is None:
                 return values
             everyone = np.zeros((len(values), self.whole.problem.n))
@@ -348,7 +364,7 @@ class _Run:
         """Everything as it was."""
 
         def here(values: np.ndarray) -> np.ndarray:
-            values = vectors.place(self.whole.problem.target, values)
+            values = vectors.place(self.whole.problem.target, self.units.divided(values))
             return values if self.part.rows is None else vectors.columns(values, self.part.rows)
 
         if snapshot.watched is not None:
@@ -366,7 +382,7 @@ class _Run:
     def _point_of(self, snapshot: Snapshot) -> State:
         """Its coefficients, with a schedule of another kind: the number of blocks has changed from one to several or
         back, perhaps with the number of machines. All rows are watched."""
-        coef = vectors.place(self.whole.problem.target, snapshot.coef)
+        coef = vectors.place(self.whole.problem.target, self.units.divided(snapshot.coef))
         support = vectors.flatnonzero(coef.any(axis=0))
         decision = self.whole.crew.product(support, vectors.columns(coef, support))
         return State.at(self.whole.problem, coef, decision)

@@ -17,6 +17,7 @@ import numpy as np
 from parablock.devices.base import BlockRule, BlockStep, Device, Rows, Samples, in_turn
 from parablock.devices.cpu.blocks import solve_block
 from parablock.devices.cpu.columns import AT_ONCE, Columns
+from parablock.devices.cpu.kernel_system import KernelSystem
 from parablock.devices.cpu.samples import CpuSamples, GivenSamples, make_samples, narrow, used_features
 from parablock.devices.cpu.store import Chunk, ColumnStore
 from parablock.devices.cpu.stored import stored_samples
@@ -73,6 +74,13 @@ class CpuDevice(Device):
             out[start:stop, first:last] = tile
         self.kernel_evaluations += out.size
         return out
+
+    def system(self, kernel: Kernel, samples: Samples) -> KernelSystem:
+        """The kernel matrix of all samples, to solve linear systems with."""
+        assert isinstance(samples, CpuSamples)
+        system = KernelSystem(kernel, samples, self.map)
+        self.kernel_evaluations += system.kernel_evaluations
+        return system
 
     def largest_given(self, dtype: Any) -> int:
         return min(AT_ONCE, isqrt(self.memory_limit // (2 * np.dtype(dtype).itemsize)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import parablock
 from benchmarks import planning, running
 from benchmarks.cpu import write_document
-from parablock import KernelLogisticRegression, KernelSVC, plan
+from parablock import KernelLogisticRegression, KernelRidge, KernelSVC, plan
 from parablock.datasets import load_covtype_sample
 from parablock.planning import Machine, Network
 from parablock.planning.forecast import duration, size
@@ -210,6 +210,30 @@ def test_kernel_values_are_near_those_of_a_fit(estimator, options, asked):
     assert 1 / WITHIN < forecast.kernel_values / model.kernel_evaluations_ < WITHIN
     assert 1 / WITHIN < forecast.support_vectors / len(model.support_) < WITHIN
     assert 1 / WITHIN < forecast.iterations / model.n_iter_ < WITHIN
+
+
+def test_ridge_at_once_is_forecast_as_it_is_solved():
+    X, y, _, _ = load_covtype_sample()
+    model = KernelRidge(gamma=32, n_jobs=1).fit(X[:1_500], y[:1_500])
+    forecast = plan(1_500, X.shape[1], threads=1, coefficients="ridge")
+    assert forecast.iterations == model.n_iter_ == 1
+    assert forecast.support_vectors == 1_500
+    assert 1 / WITHIN < forecast.kernel_values / model.kernel_evaluations_ < WITHIN
+    assert forecast.memory_per_rank.columns == 8 * 1_500**2
+
+
+def test_ridge_is_forecast_in_blocks_where_it_is_solved_so():
+    def iterations(**asked):
+        return plan(**{"rows": 9_000, "features": 8, "coefficients": "ridge", **asked}).iterations
+
+    assert iterations(rows=8_192) == 1
+    assert iterations() > 1
+    assert iterations(memory_limit="2GB") == 1
+    assert iterations(rows=8_000, memory_limit="500MB") > 1
+    assert iterations(rows=8_000, ranks=2) > 1
+    assert iterations(rows=8_000, device="cuda") > 1
+    assert iterations(rows=8_000, iterations=12) == 12
+    assert iterations() == iterations(coefficients="dense")
 
 
 def test_this_machine_can_be_measured():

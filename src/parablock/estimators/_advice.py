@@ -17,7 +17,7 @@ _SHARE = 0.5  # of the targets' spread, by which no prediction of least squares 
 def rough_predictions(
     problem: Problem, solution: Solution, largest_value: Callable[[], float], tol: float
 ) -> str | None:
-    """Of least squares, where the certificate allows predictions to be far off.
+    """Of least squares in blocks, where the certificate allows predictions to be far off.
 
     The primal objective is quadratic. Where a function f = w + b is within `gap` of its minimum at f*,
 
@@ -26,7 +26,7 @@ def rough_predictions(
     so that |w(x) - w*(x)| <= sqrt(2 gap K(x, x)); and the mean over the rows of what is squared in the sum bounds what
     the intercept adds.
     """
-    if type(problem.loss) is not SquaredError:
+    if type(problem.loss) is not SquaredError or (solution.history[-1:] and solution.history[-1].kind == "cholesky"):
         return None
     gap = np.array([measure.duality_gap for measure in solution.state.measures])
     spread = np.array([spread_of(problem, output) for output in range(problem.n_outputs)])

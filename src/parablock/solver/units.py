@@ -129,5 +129,6 @@ def _middle_and_spread(problem: Problem, output: int) -> tuple[float, float]:
     if spread == 0.0 and deviation.any():  # most targets are equal
         most = deviation.max()
         spread = float(most * np.sqrt(np.mean((deviation / most) ** 2)))
-    least = 0.0 if problem.intercept else _FINEST * largest
-    return middle, max(spread, least) or largest
+    if spread == 0.0:
+        return middle, largest
+    return middle, spread if problem.intercept else max(spread, _FINEST * largest)

@@ -15,7 +15,7 @@ MODULES = [f"parablock.models.{module.name}" for module in pkgutil.iter_modules(
 
 def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     code = [block for block in blocks(DOCS / "models.md") if block.language == "python"]
-    assert len(code) == 11
+    assert len(code) == 12
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "documentation"}
     for block in code:

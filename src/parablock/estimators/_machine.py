@@ -32,6 +32,7 @@ from parablock.estimators._bases import THREADS, validated
 from parablock.estimators._hints import Hints
 from parablock.estimators._infinite import train_infinite
 from parablock.estimators._objects import by_place, new_objects, numbers_of, places, training_objects
+from parablock.estimators._onnx import OnnxStep
 from parablock.estimators._tensors import check_tensor, negative_for_chi2
 from parablock.estimators._types import (
     BlockSolverLike,
@@ -79,7 +80,7 @@ def for_every_row(method: Method) -> Method:
     return wherever  # type: ignore[return-value]
 
 
-class KernelMachine(CallbackSupport, DerivedAttributes, Hints, metaclass=ABCMeta):
+class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metaclass=ABCMeta):
     """Base of all estimators. A subclass says which loss it minimises and what its targets are."""
 
     C: float

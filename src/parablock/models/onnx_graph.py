@@ -9,7 +9,7 @@ import numpy as np
 
 from parablock.models.files import ModelFileError
 
-_OPSET, _IR_VERSION = 17, 8  # of 2022: newer runtimes run it too
+OPSET, _IR_VERSION = 17, 8  # of 2022: newer runtimes run it too
 
 
 class Graph:
@@ -100,7 +100,7 @@ class Graph:
             producer_name="parablock",
             producer_version=__version__,
             doc_string=description,
-            opset_imports=[self.onnx.helper.make_opsetid("", _OPSET)],
+            opset_imports=[self.onnx.helper.make_opsetid("", OPSET)],
             ir_version=_IR_VERSION,
         )
         self.onnx.checker.check_model(made)

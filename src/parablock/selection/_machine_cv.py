@@ -22,6 +22,7 @@ from parablock.estimators import KernelClassifier
 from parablock.estimators._bases import validated
 from parablock.estimators._hints import SearchHints
 from parablock.estimators._machine import KernelMachine, on_host
+from parablock.estimators._onnx import OnnxStep
 from parablock.estimators._types import DeviceName, KernelLike, MemoryLimit, PartitionLike, RandomState
 from parablock.kernels import make_kernel
 from parablock.monitor import Progress
@@ -37,7 +38,7 @@ _SHARED = (
 )  # fmt: skip
 
 
-class KernelMachineCV(SearchHints):
+class KernelMachineCV(OnnxStep, SearchHints):
     """Base of the estimators that choose C and gamma. A subclass says of which machine, and lists its parameters."""
 
     Cs: Any

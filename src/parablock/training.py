@@ -23,6 +23,7 @@ from sklearn.utils import check_array
 
 from parablock import vectors
 from parablock.compact import without_unused
+from parablock.csr import given
 from parablock.devices import DEVICES, CpuDevice, Device
 from parablock.devices.memory import memory_bytes
 from parablock.engines import Crew, Engine, LocalEngine, Shard, make_engine
@@ -422,6 +423,7 @@ def solve(
     array([[-0.554, -1.276,  1.276,  0.554]])
     """
     order = None if is_mapped(X) else "C"
+    X, target, C = given(X, "X"), given(target, "target"), given(C, "C")
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32), order=order, input_name="X")
     target = np.atleast_2d(np.asarray(target, dtype=np.float64))
     weight = np.asarray(C if fits_float(C) else np.inf, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from parablock.csr import refuse_malformed, takes
+from parablock.csr import given, takes
 from parablock.datasets.errors import DataError
 from parablock.mapped import csr_over
 from parablock.npy import ArrayError, map_npy
@@ -47,7 +47,7 @@ def save_csr(folder: str | os.PathLike[str], matrix: Any) -> None:
             f"save_csr writes SciPy sparse matrices; got {type(matrix).__name__}. Dense arrays are written with "
             "np.save and opened with np.load(path, mmap_mode='r')."
         )
-    matrix = refuse_malformed(matrix, "The matrix").tocsr()
+    matrix = given(matrix, "The matrix").tocsr()
     arrays = {
         "data": matrix.data,
         "indices": matrix.indices,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.csr import given
 from parablock.datasets.errors import DataError, quoted
 from parablock.datasets.numbers import powers_of_ten
 from parablock.datasets.streams import MAX_LINE_BYTES, name_of, reading, refuse_too_much, whole_lines, writing
@@ -156,7 +157,7 @@ def write_svmlight(target: Any, X: Any, y: Any, *, zero_based: bool = False) -> 
     -1
     <BLANKLINE>
     """
-    y = np.asarray(y)
+    X, y = given(X, "X"), np.asarray(given(y, "y"))
     if y.shape != (X.shape[0],):
         raise DataError(
             f"LIBSVM's text has one number as label of each row; got labels of shape {y.shape} for {X.shape[0]} rows"

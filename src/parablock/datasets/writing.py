@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.csr import given
 from parablock.datasets.data import Data
 from parablock.datasets.errors import DataError
 from parablock.datasets.reading import format_of
@@ -46,7 +47,7 @@ def write_data(
     ...     read_data(path).y
     array([1, 2, 3])
     """
-    format, X, y = format_of(path) if format is None else format, data.X, data.y
+    format, X, y = format_of(path) if format is None else format, given(data.X, "X"), data.y
     if format not in WRITTEN:
         raise DataError(f"{os.fspath(path)}: data can be written as {', '.join(WRITTEN)}, and not as {format}")
     if format == "svmlight" and y is None:
@@ -60,19 +61,19 @@ def write_data(
             if format == "npy":
                 np.save(file, X.toarray() if sp.issparse(X) else X)
             else:
-                np.savez(file, **_arrays(data))
+                np.savez(file, **_arrays(X, data))
     if labels is not None and y is not None:
         with writing(labels) as file:
             np.save(file, y)
 
 
-def _arrays(data: Data) -> dict[str, Any]:
+def _arrays(X: Any, data: Data) -> dict[str, Any]:
     beside = {} if data.y is None else {"y": data.y}
     if data.names is not None:
         beside["feature_names"] = np.array(data.names, dtype=np.str_)
-    if not sp.issparse(data.X):
-        return {"X": data.X, **beside}
-    X = data.X.tocsr()
+    if not sp.issparse(X):
+        return {"X": X, **beside}
+    X = X.tocsr()
     return {
         **beside,
         "format": np.array("csr"),

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.certificate import Certificate
+from parablock.csr import given
 from parablock.devices import DEVICES
 from parablock.devices.cpu.samples import make_samples
 from parablock.devices.digits import rows_for_float64
@@ -73,7 +74,7 @@ def for_every_row(method: Method) -> Method:
     @wraps(method)
     def wherever(self: KernelMachine, X: Any) -> Any:
         check_is_fitted(self)
-        X = self._where_it_is(X, self._sparse)
+        X = self._where_it_is(given(X, "X"), self._sparse)
         result = engine_for(self.engine, X).predict_elsewhere(self, method.__name__, X)
         return method(self, X) if result is None else result
 
@@ -170,7 +171,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         self
         """
         self._forget_scaling()
-        X, y, sample_weight = self._where_it_is(X), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = self._where_it_is(given(X, "X")), on_host(y), on_host(sample_weight)
         engine = engine_for(self.engine, X)
 
         def fit() -> None:
@@ -232,6 +233,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         of a tensor that stay on its device."""
         if isinstance(X, TensorRows):
             return check_tensor(self, X, y, reset=reset, **options)
+        X = given(X, "X")
         if reset:
             self.__dict__.pop("_objects", None)
             if (objects := training_objects(self, X)) is not None:
@@ -280,7 +282,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             )
 
     def _check_weight(self, X: Any, sample_weight: Any) -> np.ndarray:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = _check_sample_weight(given(sample_weight, "sample_weight"), X, dtype=np.float64)
         if np.any(weight < 0):
             raise ValueError(
                 f"Negative values in sample_weight (smallest: {weight.min()}): weights multiply C and must be zero "
@@ -294,7 +296,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         engine = make_engine(self.engine)
 
         def own() -> tuple[Any, np.ndarray, np.ndarray]:
-            rows, labels = self._check_rows(X, y)
+            rows, labels = self._check_rows(X, given(y, "y"))
             return rows, labels, self._check_weight(rows, sample_weight)
 
         X, y, weight = engine.gather(*engine.checked(own))
@@ -545,7 +547,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         from parablock.certifying import certify  # which few users need
 
         check_is_fitted(self)
-        return certify(self, X, y, sample_weight)
+        return certify(self, given(X, "X"), given(y, "y"), given(sample_weight, "sample_weight"))
 
     def _fingerprint_of(self, X: Any, target: np.ndarray, sample_weight: np.ndarray, precision: Any = None) -> str:
         """Of rows, targets and weights as they were given, and of the labels of classes."""

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from parablock.csr import given
 from parablock.estimators._bases import ClassifierMixin
 from parablock.estimators._documentation import documented
 from parablock.estimators._hints import WithoutProbabilities
@@ -114,7 +115,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of samples that are classified rightly."""
-        return super().score(X, on_host(y), on_host(sample_weight))
+        return super().score(X, on_host(given(y, "y")), on_host(given(sample_weight, "sample_weight")))
 
 
 @documented

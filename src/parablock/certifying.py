@@ -30,6 +30,7 @@ from parablock.mapped import some_rows, stretches
 from parablock.monitor import Progress
 from parablock.prediction import Expansion
 from parablock.problem import Problem
+from parablock.solver.units import Units
 from parablock.tensors import on_host
 
 _SEMI_DEFINITE = (
@@ -59,13 +60,16 @@ def certify(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificat
     else:
         weight = model.C * weight
     problem = Problem.build(loss, target, weight, bool(model.fit_intercept))
+    units = Units.of(problem)
     matrix = _KernelMatrix(shell, X if len(rows) == X.shape[0] else some_rows(X, rows))
     with matrix.device.session():
         decision = matrix.times(expansion, Progress(int(model.verbose)))
         doubt = _doubt(matrix, coef, decision)
     outputs = [
-        _of_output(problem, output, coef[output], decision[output], float(whole.intercept[output]), not doubt)
-        for output in range(len(coef))
+        _of_output(
+            problem, i, coef[i], decision[i], float(whole.intercept[i]), float(units.scale[i] * units.spread), not doubt
+        )
+        for i in range(len(coef))
     ]
     if len(outputs) == 1:
         certificate = outputs[0]
@@ -216,9 +220,15 @@ def _doubt(matrix: _KernelMatrix, coef: np.ndarray, decision: np.ndarray) -> str
 
 
 def _of_output(
-    problem: Problem, output: int, coef: np.ndarray, decision: np.ndarray, intercept: float, bounds: bool
+    problem: Problem,
+    output: int,
+    coef: np.ndarray,
+    decision: np.ndarray,
+    intercept: float,
+    unit: float,
+    bounds: bool,
 ) -> Certificate:
-    """Of one output; `bounds` is whether its dual value bounds the primal one."""
+    """Of one output. `unit` is what its `tol` counts in, and `bounds` whether its dual value bounds the primal one."""
     inside = np.clip(coef, problem.lower[output], problem.upper[output])
     outside = float(np.abs(coef - inside).max(initial=0.0))
     total = abs(float(coef.sum())) if problem.intercept else 0.0
@@ -234,7 +244,7 @@ def _of_output(
             "The coefficients are no point of the dual problem: they leave their bounds, or do not sum to zero, by "
             f"{max(outside, total):.3g}. So there is no dual value to compare with."
         )
-    return Certificate(primal, dual, gap, measure.violation, max(outside, total), note=note)
+    return Certificate(primal, dual, gap, measure.violation / unit, max(outside, total), note=note)
 
 
 def _together(outputs: tuple[Certificate, ...]) -> Certificate:

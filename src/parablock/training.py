@@ -179,6 +179,10 @@ class Watch(Watcher, Protocol):
     ) -> None:
         """From here on row order[i] is called i."""
 
+    def best(self) -> Solution | None:
+        """The solution to keep instead of the last one, with the coefficients of all rows as the data numbers them, and
+        the intercepts to keep in its measures; the same on every machine."""
+
 
 def train(
     X: Any,
@@ -286,7 +290,28 @@ class Ground:
                 snapshot,
                 watch,
             )
-        return Trained(solution.put_back(order), self.partition, self.centre, self.X.dtype)
+        best = None if watch is None else watch.best()
+        solution = solution.put_back(order) if best is None else self._instead(solution, best, ordered, units)
+        return Trained(solution, self.partition, self.centre, self.X.dtype)
+
+    def _instead(self, last: Solution, best: Solution, problem: Problem, units: Units) -> Solution:
+        """A solution that was met on the way, with its own intercepts, in place of the last one. What was known of it
+        was of the rows that were watched then; here all are looked at. Only the problem is inside the units."""
+        order, crew = self.order, self.crew
+        coef = vectors.place(problem.target, units.divided(best.state.coef[:, order]))
+        used = vectors.flatnonzero(coef.any(axis=0))
+        decision = vectors.zeros_like(coef)
+        if not (coef != units.divided(last.state.coef)).any():
+            decision = units.divided(last.state.decision)
+        elif len(used):
+            everyone = vectors.numbers(used, 0, problem.n)
+            decision = crew.decision(everyone, used, vectors.columns(coef, used))
+        biases = [measure.bias for measure in best.state.measures]
+        inside = ((np.array(biases) - units.offset) / units.scale).tolist()
+        measures = [problem.measure(i, coef[i], decision[i], bias) for i, bias in enumerate(inside)]
+        state = units.outside(State(coef, decision, last.state.iteration, measures)).put_back(order)
+        measures = [replace(measure, bias=bias) for measure, bias in zip(state.measures, biases, strict=True)]
+        return replace(last, state=replace(state, measures=measures), local=best.local)
 
     @cached_property
     def _system(self) -> System:

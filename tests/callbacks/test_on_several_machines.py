@@ -54,6 +54,9 @@ class TestRanks:
         assert found["early"]["iterations"] == found["best"]["iteration"] + 2
         assert found["early"]["reason"] == "stopped"
 
+    def test_what_is_published_of_the_best_model_holds_for_the_rows_of_all_ranks(self, found):
+        assert found["published"] == pytest.approx(found["expected"], rel=1e-6)
+
     def test_a_limit_of_time_ends_all_ranks(self, found):
         limit = found["limit"]
         assert (limit["reason"], limit["iterations"], len(limit["warnings"])) == ("stopped", 1, 1)

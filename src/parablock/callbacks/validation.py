@@ -96,11 +96,11 @@ class EarlyStopping(ValidationScore):
     """Ends a fit when the score on validation data no longer gets better, and keeps the best model.
 
     The model that the estimator keeps, with all its fitted attributes, is that of the iteration with the highest score,
-    also where training ended for another reason. (``n_iter_`` and ``history_`` are of the whole fit; ``duality_gap_``
-    and ``violation_`` of an earlier iteration are of the rows that were watched then, as in ``history_``.) There is no
-    warning: to end before the optimum is what was asked for.
+    also where training ended for another reason. (``n_iter_``, ``history_`` and ``stop_reason_`` are of the whole fit.)
+    There is no warning: to end before the optimum is what was asked for.
 
-    The cost is that of `ValidationScore`, and a copy of the coefficients at each new best score.
+    The cost is that of `ValidationScore`, a copy of the coefficients at each new best score, and at the end one kernel
+    product, so that objective, gap and violation of the model are of all rows.
 
     Parameters
     ----------

@@ -181,14 +181,9 @@ class Watch:
         self.run.partition, self.run.centre, self.run.dtype, self.run.machines = partition, centre, dtype, machines
         self._order = order
 
-    def kept(self, trained: Trained) -> Trained:
-        """What to keep of a fit: what a callback found best, or the end."""
-        last, best = trained.solution, self.engine.agree(self.run.best)
-        if best is None or best.state.iteration == last.state.iteration:
-            return trained
-        state = replace(best.state, iteration=last.state.iteration)
-        kept = replace(last, state=state, local=best.local)
-        return replace(trained, solution=kept)
+    def best(self) -> Solution | None:
+        """What a callback wants to be kept, if any does."""
+        return self.engine.agree(self.run.best)
 
     def close(self) -> None:
         """The estimator is fitted."""

@@ -340,8 +340,6 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             )
         else:
             trained = self._train(X, self._make_kernel(), problem, settings, rng, start, watch)
-        if watch is not None:
-            trained = watch.kept(trained)
         self._n_rows, self._dtype, self._sparse, self._fingerprint = n, trained.dtype, sparse, fingerprint
         self._keep(X, rows, target, trained)
         self._warn(trained.solution, problem, X)

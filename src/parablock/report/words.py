@@ -94,15 +94,18 @@ def certificate(log: Log) -> dict[str, float | None]:
 def sentences(log: Log) -> Iterator[str]:
     """What the run has reached, for who has not read the paper."""
     values = certificate(log)
-    yield _how_it_ended(log, values["violation"])
     kept, made = _kept(log), max((record.iteration for record in log.history), default=0)
+    yield _how_it_ended(log, log.history[-1].violation if kept < made else values["violation"])
     if kept < made:
-        yield f"The model that was kept is that of iteration {number(kept)}, which had the best validation score."
+        yield (
+            f"The model that was kept is that of iteration {number(kept)}, which had the best validation score; its "
+            f"largest violation is {number(values['violation'])}."
+        )
     dual, gap, relative = values["dual_objective"], values["duality_gap"], values["relative_gap"]
     if dual is None or gap is None or relative is None:
         return
     of_whom = "The dual objective"
-    if not _is_of_all_rows(log, kept < made):
+    if not _is_of_all_rows(log):
         of_whom = "Rows that are far from moving rest until they are checked. For the others, the dual objective"
     yield (
         f"{of_whom} is within {share(relative)} of the optimum: the best value that any model could have on this "
@@ -123,9 +126,9 @@ def _kept(log: Log) -> int:
     return last if kept is None else int(kept)
 
 
-def _is_of_all_rows(log: Log, earlier: bool) -> bool:
+def _is_of_all_rows(log: Log) -> bool:
     """Whether the certificate is of all rows: at the end of a run it always is."""
-    if log.end is not None and not earlier:
+    if log.end is not None:
         return True
     data = (log.ready or {}).get("data")
     rows = number_or_none(data.get("rows")) if isinstance(data, dict) else None

@@ -40,9 +40,9 @@ class Certificate:
         Primal minus dual value: how far the model can be from optimal, its intercept included. None for a kernel that
         is not positive semi-definite; `note` says why.
     violation : float
-        Largest violation of the optimality conditions of all outputs, in the units of ``tol``, which bounds it; as in
-        LIBSVM it does not depend on the intercept, where there is one. In the units of the targets, also where ``tol`` and `violation_`
-        count in their spread (ridge and quantile regression).
+        Largest violation of the optimality conditions of all outputs, in what ``tol`` and `violation_` count in (of
+        ridge and quantile regression that is the spread of the targets); as in LIBSVM it does not depend on the
+        intercept, where there is one.
     infeasibility : float
         How far a coefficient is outside of its bounds, or with an intercept the sum of an output's coefficients from
         zero, whichever is more.

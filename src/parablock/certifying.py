@@ -65,10 +65,9 @@ def certify(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificat
     with matrix.device.session():
         decision = matrix.times(expansion, Progress(int(model.verbose)))
         doubt = _doubt(matrix, coef, decision)
+    unit = units.scale * units.spread  # what tol counts in
     outputs = [
-        _of_output(
-            problem, i, coef[i], decision[i], float(whole.intercept[i]), float(units.scale[i] * units.spread), not doubt
-        )
+        _of_output(problem, i, coef[i], decision[i], float(whole.intercept[i]), float(unit[i]), not doubt)
         for i in range(len(coef))
     ]
     if len(outputs) == 1:

@@ -353,6 +353,23 @@ def test_ctrl_c_leaves_a_usable_model(monkeypatch):
     assert model.score(X, y) > 0.5
 
 
+def test_a_second_ctrl_c_ends_the_fit(monkeypatch):
+    X, y = friedman(60)
+    real, presses = fitting.learned, []
+
+    def learned(*arguments, **options):
+        while len(presses) < 2:
+            presses.append(os.kill(os.getpid(), signal.SIGINT))
+            time.sleep(0.3)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(fitting, "learned", learned)
+    model = AutoKernelRegressor(n_jobs=1, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not hasattr(model, "_fitted")
+
+
 def test_an_error_inside_is_the_users_to_see(monkeypatch):
     def learned(*arguments, **options):
         raise ZeroDivisionError("from inside")

@@ -119,8 +119,9 @@ class AutoKernel(BaseEstimator):
         rows = self._scaled(rows)
         control = Control(self.max_time, Progress(int(self.verbose)).say)
         memory = memory_bytes(self.memory_limit)
+        fit = Fit(rows, self._reader.n_levels, self._n_threads(), memory, control)
         with limited_threads(openmp=1):
-            self._fitted, decision = Fit(rows, self._reader.n_levels, self._n_threads(), memory, control).run()
+            self._fitted, decision = control.waited_for(fit.run)
         self.stop_reason_ = control.reason or "finished"
         if control.reason is not None:
             why = f"The time limit of {self.max_time} s was reached" if control.reason == "time" else "Interrupted"

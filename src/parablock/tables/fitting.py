@@ -227,24 +227,14 @@ class Fit:
             )
 
     def _in_parallel(self, tasks: Sequence[Callable[[], T]], n: int, learning: bool, what: str) -> list[T]:
-        """The results of tasks that each take the matrices of n rows, in this order. Ctrl-C ends learning; a second one
-        ends the fit."""
+        """The results of tasks that each take the matrices of n rows, in this order."""
+        self.control.check()
         each = Workspace.bytes(n, learning, self.rows.group is not None)
         width = max(1, min(self.n_threads, len(tasks), self.memory // each))
         self.control.say(what)
         with ThreadPoolExecutor(width) as pool:
             waiting = [pool.submit(task) for task in tasks]
-            while True:
-                try:
-                    wait(waiting, return_when=FIRST_EXCEPTION)
-                    break
-                except KeyboardInterrupt:
-                    again = self.control.reason == "interrupted"
-                    self.control.stop("interrupted")
-                    if again:
-                        pool.shutdown(wait=False, cancel_futures=True)
-                        raise
-            if any(one.done() and one.exception() is not None for one in waiting):
+            if any(one.exception() is not None for one in wait(waiting, return_when=FIRST_EXCEPTION).done):
                 self.control.stop("failed")
         return [one.result() for one in waiting]
 

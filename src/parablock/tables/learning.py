@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event
+from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,6 +26,7 @@ from parablock.tables.leave_one_out import (
     loss_and_gradient,
 )
 
+T = TypeVar("T")
 STEPS = 15
 _SCALES = (0.15, 0.5, 1.5, 5.0)  # of the median distance
 _START_RIDGES = (0.01, 0.1, 1.0)
@@ -31,6 +34,10 @@ _MEDIAN_ROWS = 800
 _LARGE = 1e3  # in units of the first loss: what a matrix that is not positive definite counts as
 _MOVES = ((-0.7, 0.0), (0.0, 0.4))  # of the logarithms of ridge and scale
 _ROUNDS, _GAIN = 2, 1e-3  # at least this share of the loss, or the move is not made
+
+
+class GivenUp(Exception):
+    """Nobody waits for the fit any more."""
 
 
 class Control:
@@ -41,6 +48,7 @@ class Control:
         self._say = say
         self._asked = Event()
         self.reason: str | None = None
+        self.given_up = False
 
     def stop(self, reason: str) -> None:
         if self.reason is None:
@@ -53,9 +61,28 @@ class Control:
             self.stop("time")
         return self._asked.is_set()
 
+    def check(self) -> None:
+        """Before work that is done also when learning has ended."""
+        if self.given_up:
+            raise GivenUp
+
     def say(self, text: str) -> None:
         if self._say is not None:
             self._say(text)
+
+    def waited_for(self, work: Callable[[], T]) -> T:
+        """The result of work that looks here whether it is to stop. It runs in a thread of its own, so that Ctrl-C
+        finds this one waiting: the first one ends learning, a second one the fit."""
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(work)
+            while True:
+                try:
+                    return result.result()
+                except KeyboardInterrupt:
+                    self.given_up = self.reason == "interrupted"
+                    self.stop("interrupted")
+                    if self.given_up:
+                        raise
 
 
 class _Enough(Exception):

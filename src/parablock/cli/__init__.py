@@ -17,6 +17,7 @@ from parablock.cli.ranks import asks_for_mpi, muted_unless_first
 COMMANDS = {
     "train": "train a model on a data file",
     "predict": "predict the rows of a data file with a model",
+    "certify": "compute in float64 how good a model is",
     "info": "tell what is in a model file",
     "convert": "write a model or a data file in another format",
     "plan": "forecast memory, communication and time of a fit",

@@ -38,7 +38,7 @@ def fit(model: Any, data: Data, scale: Scaler, options: argparse.Namespace, tell
     X, y, stopping = data.X, data.y, None
     callbacks: list[Any] = []
     if options.early_stopping:
-        X, X_valid, y, y_valid = _held_out(model, data, options)
+        X, X_valid, y, y_valid = held_out(model, data, options)
         stopping = EarlyStopping(X_valid, y_valid, patience=options.patience)
         callbacks.append(stopping)
     _scale(model, X, data.names, scale, options, tell)
@@ -103,7 +103,8 @@ def is_untrained(model: Any) -> bool:
     return model.stop_reason_ == "interrupted" and not model.n_iter_
 
 
-def _held_out(model: Any, data: Data, options: argparse.Namespace) -> list[Any]:
+def held_out(model: Any, data: Data, options: argparse.Namespace) -> list[Any]:
+    """Rows to train on and to validate with, then the labels of both."""
     classes = data.y if is_classifier(model) else None
     return train_test_split(data.X, data.y, test_size=options.hold_out, random_state=options.seed, stratify=classes)
 

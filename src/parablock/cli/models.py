@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 from typing import Any
 
-from parablock.cli.failures import UsageError
+from parablock.cli.data import read
+from parablock.cli.failures import UsageError, say
+from parablock.cli.scaling import load_scaling, names_of_scaling, scaled
+from parablock.datasets import Data, DataError
 from parablock.datasets.streams import STANDARD_INPUT
 
 WRITTEN = {".pbk": "pbk", ".model": "libsvm", ".onnx": "onnx"}
@@ -49,3 +53,31 @@ def looks_like_model(path: str) -> bool:
     with open(path, "rb") as file:
         head = file.read(16)
     return Path(path).suffix.lower() in WRITTEN or head.startswith(b"svm_type") or head[8:9] == b"{"
+
+
+def read_for(model: Any, options: argparse.Namespace) -> Data:
+    """The data of a command, with the features that a model knows, and scaled as options ask where it does not do that
+    itself."""
+    names = vars(model).pop("feature_names_in_", None)  # asked for here; arrays have none
+    data = read(
+        options,
+        n_features=getattr(model, "n_features_in_", None),
+        names=names_of_scaling(options) if names is None else names.tolist(),
+        given_kernel=getattr(model, "kernel", None) == "precomputed",
+    )
+    if getattr(model, "_scaling", None) is None:
+        return scaled(data, options)
+    if options.use_scaling is not None:
+        _refuse_another_scaling(model, options)
+    return data
+
+
+def _refuse_another_scaling(model: Any, options: argparse.Namespace) -> None:
+    """A model that scales its rows needs no file for it, and none but its own may be given."""
+    if not load_scaling(options.use_scaling)[0].is_same(model._scaling):
+        raise DataError(
+            f"{options.use_scaling} is not the scaling of {options.model}, which scales the rows itself: leave "
+            "--use-scaling out"
+        )
+    if not options.quiet:
+        say(f"{options.model} scales the rows itself: --use-scaling is not needed")

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from parablock.cli import options as kinds
-from parablock.cli.data import add_data_options, read
+from parablock.cli.data import add_data_options
 from parablock.cli.failures import UsageError, say
+from parablock.cli.models import read_for
 from parablock.cli.options import Parser, add_common
-from parablock.cli.scaling import add_scaling_options, load_scaling, names_of_scaling, scaled
+from parablock.cli.scaling import add_scaling_options
 from parablock.datasets import DataError
 from parablock.datasets.streams import writing
 
@@ -68,17 +69,7 @@ def run(options: argparse.Namespace) -> int:
     model = load_any(options.model)
     asked = {"device": options.device, "n_jobs": options.jobs}
     model.set_params(**{name: value for name, value in asked.items() if value is not None})
-    names = vars(model).pop("feature_names_in_", None)  # asked for here; arrays have none
-    data = read(
-        options,
-        n_features=getattr(model, "n_features_in_", None),
-        names=names_of_scaling(options) if names is None else names.tolist(),
-        given_kernel=getattr(model, "kernel", None) == "precomputed",
-    )
-    if getattr(model, "_scaling", None) is None:
-        data = scaled(data, options)
-    elif options.use_scaling is not None:
-        _refuse_another_scaling(model, options)
+    data = read_for(model, options)
     predicted, lines = _predictions(model, data.X, options)
     results = [] if data.y is None or options.quiet else _results(model, predicted, data.y)
     if options.output == "-":
@@ -90,17 +81,6 @@ def run(options: argparse.Namespace) -> int:
     for result in results:
         (say if options.output == "-" else print)(result)
     return 0
-
-
-def _refuse_another_scaling(model: Any, options: argparse.Namespace) -> None:
-    """A model that scales its rows needs no file for it, and none but its own may be given."""
-    if not load_scaling(options.use_scaling)[0].is_same(model._scaling):
-        raise DataError(
-            f"{options.use_scaling} is not the scaling of {options.model}, which scales the rows itself: leave "
-            "--use-scaling out"
-        )
-    if not options.quiet:
-        say(f"{options.model} scales the rows itself: --use-scaling is not needed")
 
 
 def _predictions(model: Any, X: Any, options: argparse.Namespace) -> tuple[np.ndarray | None, Iterator[str]]:

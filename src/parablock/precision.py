@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parablock.devices.base import Device
-from parablock.devices.digits import LARGEST_ERROR, is_whole
+from parablock.devices.digits import LARGEST_ERROR, gamma_fits, is_whole
 from parablock.engines import Crew, Engine, Shard
 from parablock.kernels import Kernel
 from parablock.mapped import in_precision
@@ -29,7 +29,8 @@ def crew_with_digits(
     """
 
     def over(X: Any, centre: np.ndarray | None) -> tuple[Crew, float]:
-        crew = engine.checked(lambda: engine.over(device, kernel, X, centre))
+        with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is found below
+            crew = engine.checked(lambda: engine.over(device, kernel, X, centre))
         return crew, crew.kernel_error(X, centre)
 
     crew, error = over(X, centre)
@@ -39,20 +40,20 @@ def crew_with_digits(
             centre = np.rint(centre)
             crew, error = over(X, centre)
         if error > LARGEST_ERROR:
-            if crew.is_first:
-                warnings.warn(
-                    f"{_named(kernel, found)} in float32, the precision of the data. They are computed in float64 "
-                    f"instead, which takes about twice the memory and time. {_SCALE} to train in float32."
-                )
             X = rows_in(X, np.dtype(np.float64))
             crew, error = over(X, centre)
+            if error <= LARGEST_ERROR and crew.is_first:
+                warnings.warn(
+                    f"{_named(kernel, found, np.float32)} in float32, the precision of the data. They are computed in "
+                    f"float64 instead, which takes about twice the memory and time. {_SCALE} to train in float32."
+                )
     if error > LARGEST_ERROR:
-        lower = f" or lower gamma={kernel.gamma:g}" if hasattr(kernel, "gamma") else ""
+        other = f" or choose another gamma than {kernel.gamma:g}" if hasattr(kernel, "gamma") else ""
         if device.has_float64:
-            raise ValueError(f"{_named(kernel, error)} even in float64. {_SCALE}{lower}.")
+            raise ValueError(f"{_named(kernel, error, np.float64)} even in float64. {_SCALE}{other}.")
         raise ValueError(
-            f"{_named(kernel, error)} in float32, in which device={device.name!r} computes. {_SCALE}{lower}, or use "
-            "device='cpu'."
+            f"{_named(kernel, error, np.float32)} in float32, in which device={device.name!r} computes. "
+            f"{_SCALE}{other}, or use device='cpu'."
         )
     return crew, X, centre
 
@@ -66,9 +67,11 @@ def _own(X: Any) -> Any:
     return X.own if isinstance(X, Shard) else X
 
 
-def _named(kernel: Kernel, error: float) -> str:
+def _named(kernel: Kernel, error: float, dtype: Any) -> str:
     gamma = f" with gamma={kernel.gamma:g}" if hasattr(kernel, "gamma") else ""
     name = f"Values of the {type(kernel).__name__.lower()} kernel{gamma}"
+    if not gamma_fits(kernel, dtype):
+        return f"{name} lose their digits, because gamma leaves the range of numbers"
     if np.isinf(error):
         return f"{name} on this data are not finite numbers, or too large to add up,"
     return f"{name} lose their digits on this data (of a few values one is wrong by {error:.1g})"

@@ -112,8 +112,8 @@ class Problem:
         if bias is None:
             bias = balancing_bias(free, highest, lowest) if self.intercept else 0.0
         gap, objective = _certificate(self.loss.dual_of_rows, self.loss.primal_of_rows, *given, bias, upward, downward)
-        if np.isnan(objective):
-            raise not_numbers()
+        if not np.isfinite(objective):
+            raise out_of_range(objective)
         # With an intercept this is LIBSVM's stopping rule, the maximal violating pair, whatever the bias.
         violation = highest + lowest if self.intercept else max(highest, lowest)
         return Measure(objective, gap, max(violation, 0.0), bias, upward, downward)
@@ -148,6 +148,16 @@ class Problem:
 
     def _refuse_nonsense(self) -> None:
         name = type(self.loss).__name__
+        unbounded = np.any(np.isinf(self.lower) & np.isinf(self.upper))
+        with np.errstate(over="ignore"):
+            largest, weights = np.abs(self.target).max(initial=1.0), self.weight.sum(axis=1).max(initial=1.0)
+            size = weights * (largest**2 if unbounded else largest)
+        if not np.isfinite(size) and np.isfinite(weights):
+            them = "their squares" if unbounded else "them"
+            raise ValueError(
+                f"y has values up to {largest:.3g}, and the objective is a sum of {them}, times C: it leaves the range "
+                "of numbers. Divide y by a constant, and multiply what is predicted."
+            )
         if not (np.all(self.lower <= 0) and np.all(self.upper >= 0)):
             raise ValueError(
                 f"{name}.bounds must return lower <= 0 <= upper for every sample, because training starts from "
@@ -194,6 +204,16 @@ class Measure:
     def free(self) -> np.ndarray:
         """Which variables are strictly inside their box and off every kink."""
         return self.upward == -self.downward
+
+
+def out_of_range(objective: float) -> ValueError:
+    """For a point whose objective is infinite or not a number."""
+    if np.isnan(objective):
+        return not_numbers()
+    return ValueError(
+        "The objective left the range of numbers: targets, C or kernel values are too large. Divide the targets by "
+        "their size, lower C, or scale the data."
+    )
 
 
 def not_numbers() -> ValueError:

@@ -20,7 +20,7 @@ from parablock.compact import without_unused
 from parablock.devices.base import Device, Samples
 from parablock.devices.cpu.samples import make_samples
 from parablock.devices.cpu.tiles import tiles
-from parablock.kernels import Cosine, Kernel, Sigmoid
+from parablock.kernels import Cosine, Kernel, Linear, Sigmoid
 from parablock.kernels.distance import DistanceKernel
 from parablock.mapped import is_sparse, stretches
 
@@ -30,7 +30,9 @@ _FEATURES = 1 << 16  # of dense rows up to which there are so many
 _AT_ONCE = 1 << 12  # features: a bound on memory
 _STEPS = 4  # of rounding to the side is a row beside another one
 _ROUNDING, _ROOM = 8, 1 / 8  # of a sum of three terms, in its last digit; below the largest number
-_NORM = 1e-30  # squared: that of smaller rows is of fewer digits
+_NORM = 1e-30  # squared: that of smaller rows has fewer digits in float32 ...
+_LEAST_SQUARE = 1e-290  # ... and of these in float64
+_NEGLIGIBLE = 1e-14  # beside the largest kernel value
 
 
 def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centre: np.ndarray | None) -> float:
@@ -50,7 +52,7 @@ def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centr
     if kernel.overlap in ("given", "called"):
         return 0.0  # the user's own values
     own = samples.self_overlap
-    if not np.all(np.isfinite(own)):
+    if not (np.all(np.isfinite(own)) and gamma_fits(kernel, samples.dtype)):
         return np.inf
     rows = X[_chosen(own, 0 if is_sparse(X) else X.shape[1])]
     beside = _beside(rows, _STEPS * float(np.finfo(samples.dtype).eps))
@@ -65,6 +67,12 @@ def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centr
         np.finfo(samples.dtype).max
     )  # also squares of them
     return float(errors.max()) if fits else np.inf
+
+
+def gamma_fits(kernel: Kernel, dtype: Any) -> bool:
+    """Whether the kernel's gamma, if it has one, is a number of that precision with all its digits."""
+    gamma, limits = getattr(kernel, "gamma", 1.0), np.finfo(dtype)
+    return not isinstance(gamma, float) or float(limits.smallest_normal) <= gamma <= float(limits.max)
 
 
 def rows_for_float64(device: Device, kernel: Kernel, samples: Samples, X: Any, centre: np.ndarray | None) -> np.ndarray:
@@ -102,12 +110,16 @@ def _chosen(own: np.ndarray, n_features: int) -> np.ndarray:
 
 def _beside(rows: Any, step: float) -> Any:
     """A row beside each one: by such a share of every number to the side, or of whole numbers to the next one."""
-    if sp.issparse(rows):
-        whole = is_whole(rows)
-        moved = [_moved(line, whole, step) for line in np.split(rows.data, rows.indptr[1:-1])]
-        return sp.csr_matrix((np.concatenate(moved), rows.indices, rows.indptr), shape=rows.shape)
     whole = is_whole(rows)
+    if sp.issparse(rows):
+        moved = [_moved(line, whole, step) for line in _lines(rows)]
+        return sp.csr_matrix((np.concatenate(moved), rows.indices, rows.indptr), shape=rows.shape)
     return np.stack([_moved(row, whole, step) for row in rows])
+
+
+def _lines(rows: Any) -> Any:
+    """The values of every row, of a CSR matrix those that are there."""
+    return np.split(rows.data, rows.indptr[1:-1]) if sp.issparse(rows) else rows
 
 
 def _moved(values: np.ndarray, whole: bool, step: float) -> np.ndarray:
@@ -141,8 +153,13 @@ def _exact(kernel: Kernel, rows: Any, first: np.ndarray, second: np.ndarray) -> 
         values[start:stop, left:right] = tile
     if isinstance(kernel, Sigmoid):  # is not positive semi-definite: its diagonal bounds nothing
         return values[first, second], np.full(len(first), np.abs(values).max())
-    root = np.sqrt(np.abs(kernel.diagonal(samples.self_overlap)))
-    return values[first, second], root[first] * root[second]
+    own = samples.self_overlap
+    root = np.sqrt(np.abs(kernel.diagonal(own)))
+    if isinstance(kernel, (Linear, Cosine)):
+        lost = (own < _LEAST_SQUARE) & np.array([row.any() for row in _lines(rows)])
+        root[lost] = np.nan
+    # What is far below the values of other rows need not be exact.
+    return values[first, second], np.maximum(root[first] * root[second], _NEGLIGIBLE * root.max() ** 2)
 
 
 def _distances(overlap: str, rows: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:

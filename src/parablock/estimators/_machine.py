@@ -66,6 +66,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # Data of these types is exact in float32, which is twice as fast.
 _SMALL_TYPES = tuple(np.dtype(name) for name in ("float16", "int8", "uint8", "int16", "uint16", "bool"))
 _DENSE_ROWS = 4096
+_LEAST_VARIANCE = 1e-290  # of features, from which on it has all digits
 
 
 def for_every_row(method: Method) -> Method:
@@ -423,8 +424,16 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         if self.gamma == "scale":
             # Weighted like everything else, so that a weight of two equals the row twice.
             share = sample_weight / (sample_weight.sum() * X.shape[1])
-            mean, mean_square = X.moments(share) if isinstance(X, Shard) else moments(X, share)
-            variance = mean_square - mean * mean
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, mean_square = X.moments(share) if isinstance(X, Shard) else moments(X, share)
+                variance = mean_square - mean * mean
+            unused = not hasattr(make_kernel(self.kernel), "gamma") or mean == mean_square == 0.0
+            if not (unused or _LEAST_VARIANCE < mean_square < 1.0 / _LEAST_VARIANCE):
+                raise ValueError(
+                    "gamma='scale' is 1 / (n_features * X.var()), and the squares of these features leave the range of "
+                    f"float64 (their mean is {mean_square:g}). Scale the features (for instance with StandardScaler), "
+                    "or give gamma as a number."
+                )
             return 1.0 / (X.shape[1] * variance) if variance > 1e-12 * mean_square else 1.0
         return float(self.gamma)
 
@@ -475,7 +484,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
             "max_iter or tol, or scale the data.",
             "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
-            f"{precision} allows: {better}raise tol.",
+            f"{precision} allows: {better}raise tol, or scale the data.",
             "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. {usable}; "
             "fit again with warm_start=True to go on from here.",
             "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
@@ -604,12 +613,13 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         kernel, device = self._make_kernel(), self._settings(None).make_device()
 
         def decision(part: Any) -> np.ndarray:
-            samples = device.samples(part, kernel, centre)
-            values = model.decision(device, kernel, samples, centre)
-            far = rows_for_float64(device, kernel, samples, part, centre)
-            if len(far):
-                samples = device.samples(part[far].astype(np.float64), kernel, centre)
-                values[:, far] = model.decision(device, kernel, samples, centre)
+            with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range is found below
+                samples = device.samples(part, kernel, centre)
+                values = model.decision(device, kernel, samples, centre)
+                far = rows_for_float64(device, kernel, samples, part, centre)
+                if len(far):
+                    samples = device.samples(part[far].astype(np.float64), kernel, centre)
+                    values[:, far] = model.decision(device, kernel, samples, centre)
             return values
 
         with device.session():

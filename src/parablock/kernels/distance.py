@@ -20,6 +20,8 @@ from parablock.compiling import njit
 from parablock.kernels._exponential import exp_of_negative
 from parablock.kernels.base import Kernel
 
+_LOOP = {"contract", "nsz"}  # what is not a number must stay so, to be found
+
 
 class DistanceKernel(Kernel):
     def __init__(self, gamma: float) -> None:
@@ -158,7 +160,7 @@ class Matern52(DistanceKernel):
         _matern(tile, row_self, column_self, tile.dtype.type(scale), tile.dtype.type(quadratic))
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "nnan"})
+@njit(cache=True, nogil=True, fastmath=_LOOP)
 def _exponential(tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray, gamma: Any) -> None:
     zero = gamma - gamma  # of the tile's own type: a literal would turn the loop into float64
     for i in range(tile.shape[0]):
@@ -167,7 +169,7 @@ def _exponential(tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray
             row[j] = exp_of_negative(-gamma * max(own + column_self[j] - (row[j] + row[j]), zero))
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "nnan"})
+@njit(cache=True, nogil=True, fastmath=_LOOP)
 def _matern(tile: np.ndarray, row_self: np.ndarray, column_self: np.ndarray, scale: Any, quadratic: Any) -> None:
     zero = scale - scale
     one = zero + scale / scale

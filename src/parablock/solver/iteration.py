@@ -88,7 +88,7 @@ def advance(part: Part, options: Options, state: State, steps: Sequence[BlockSte
     moves = vectors.columns(direction, rows)
     if (moves != moves).any():
         raise not_numbers()
-    if not (abs(moves) < _UNBOUNDED).all():
+    if not (abs(moves) < _UNBOUNDED).all() and not (abs(moves) < _UNBOUNDED * abs(problem.target).max()).all():
         raise ValueError(
             "The objective has no minimum: the kernel is not positive semi-definite on this data, and the loss sets "
             "the coefficients no bounds. Use a positive semi-definite kernel, or a loss with bounds such as the hinge."

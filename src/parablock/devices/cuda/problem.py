@@ -10,7 +10,7 @@ from torch import Tensor
 
 from parablock.devices.cuda import torch_losses
 from parablock.devices.cuda.losses import LossSpec, spec_of_loss
-from parablock.problem import Measure, Problem, balancing_bias, not_numbers
+from parablock.problem import Measure, Problem, balancing_bias, out_of_range
 
 
 class CardProblem(Problem):
@@ -66,8 +66,8 @@ class CardProblem(Problem):
         gap = torch.clamp(loss + own + coef * (decision + bias), min=0.0).sum()
         objective = own.sum() + 0.5 * (coef @ decision)
         value, distance = torch.stack((objective, gap)).tolist()
-        if math.isnan(value):
-            raise not_numbers()
+        if not math.isfinite(value):
+            raise out_of_range(value)
         violation = highest + lowest if self.intercept else max(highest, lowest)
         return Measure(value, distance, max(violation, 0.0), bias, upward, downward)
 

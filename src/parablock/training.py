@@ -34,7 +34,7 @@ from parablock.large_numbers import fits_float
 from parablock.losses import Loss, SquaredError
 from parablock.mapped import is_mapped, is_sparse
 from parablock.monitor import Checkpoint, CheckpointError, Progress, Record
-from parablock.monitor.checkpoint import Keeper, Snapshot, read, refuse_unwritable
+from parablock.monitor.checkpoint import Keeper, Snapshot, read_for, refuse_unwritable
 from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
 from parablock.precision import crew_with_digits, rows_in
 from parablock.problem import Problem
@@ -323,7 +323,7 @@ class Ground:
         positive definite. A checkpoint to resume from must fit the problem, but is not needed, and none is written."""
         checkpoint = _checkpoint_of(self.settings)
         if checkpoint is not None:
-            _earlier(checkpoint, self.settings.resume, fingerprint_of(self.kernel, problem, self.X))
+            _earlier(checkpoint, self.settings.resume, fingerprint_of(self.kernel, problem, self.X), problem)
         if watch is not None:
             watch.ready(self.partition, self.centre, self.X.dtype, self.order, self.crew.size)
             watch.begin()
@@ -511,7 +511,7 @@ def _keeping(
     keeper = Keeper(checkpoint, fingerprint, order, crew.is_first, shelf)
     snapshot = None if shelf is None else shelf.start
     if snapshot is None:
-        snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint))
+        snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint, problem))
     with keeper.listening():
         yield keeper, None if snapshot is None else snapshot.taken(order)
 
@@ -523,7 +523,7 @@ def _checkpoint_of(settings: Settings) -> Checkpoint | None:
     return checkpoint if checkpoint is None or isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
 
 
-def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str) -> Snapshot | None:
+def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str, problem: Problem) -> Snapshot | None:
     if checkpoint is None:
         return None
     there = os.path.exists(checkpoint.path)
@@ -534,4 +534,4 @@ def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str
         )
     if resume == "auto" and not there:
         return None
-    return read(checkpoint.path, fingerprint) if resume else None
+    return read_for(checkpoint.path, fingerprint, problem) if resume else None

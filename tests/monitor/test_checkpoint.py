@@ -18,6 +18,7 @@ from parablock import Checkpoint, CheckpointError, KernelLogisticRegression, Ker
 from parablock.callbacks import Callback
 from parablock.monitor import checkpoint as module
 from parablock.monitor.checkpoint import Snapshot, read, write
+from parablock.monitor.history import Record
 from tests.engines.ranks import command, environment, needs_mpi, run
 from tests.privileges import locked_folder
 
@@ -45,10 +46,17 @@ def stopped_early(path, X, y, iterations=3, **more):
 
 def snapshot(n=5):
     rng = np.random.default_rng(0)
-    memory = {"schedule": {"iteration": 3}, "random": np.random.default_rng(1).bit_generator.state}
+    memory = {
+        "schedule": {"kind": "regrouped", "iteration": 3, "most_blocks": 2},
+        "random": np.random.default_rng(1).bit_generator.state,
+        "lookout": {"spread": 1.5, "stage": "late", "looked": 2, "patience": 4},
+        "idle": 0,
+    }
     last_step = rng.normal(size=(2, n)), rng.normal(size=(2, n))
     coef, decision = rng.normal(size=(2, n)), rng.normal(size=(2, n))
-    return Snapshot(coef, decision, last_step, np.arange(n - 1), 3, [], 1.5, memory)
+    coef[:, -1] = 0.0  # of a row that is not watched
+    history = [Record(i, "regrouped", 1.0, -1.0, 0.5, 0.1, 1.0, 2, 4, 3, 9, 4, 25) for i in (1, 2, 3)]
+    return Snapshot(coef, decision, last_step, np.arange(n - 1), 3, history, 1.5, memory)
 
 
 # ------------------------------------------------------------------------------------------------------------- resuming
@@ -319,6 +327,7 @@ def test_what_is_written_is_read_again(path):
     np.testing.assert_array_equal(back.decision, there.decision)
     np.testing.assert_array_equal(back.watched, there.watched)
     assert (back.iteration, back.seconds, back.memory) == (there.iteration, there.seconds, there.memory)
+    assert back.history == there.history
     order = np.random.default_rng(2).permutation(5)
     np.testing.assert_array_equal(there.put_back(order).taken(order).coef, there.coef)
     np.testing.assert_array_equal(there.put_back(order).taken(order).watched, there.watched)

@@ -17,7 +17,6 @@ import struct
 import threading
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from parablock.monitor.checkpoint_content import WrongContent, content_of, refuse_infeasible
 from parablock.monitor.history import Record
 from parablock.replacing import check_writable, replacing
 
@@ -108,6 +108,8 @@ class Snapshot:
         Training time so far.
     memory : dict
         What schedule, random generator and run remember; numbers and text only.
+    path : str or None
+        Of the file that it was read from; None for one that this process has kept.
     """
 
     coef: np.ndarray
@@ -118,6 +120,7 @@ class Snapshot:
     history: Sequence[Record]
     seconds: float
     memory: dict[str, Any]
+    path: str | None = None
 
     def put_back(self, order: np.ndarray) -> Snapshot:
         """The same where row i is called order[i]."""
@@ -203,20 +206,33 @@ def read(path: str | os.PathLike[str], fingerprint: str | None = None) -> Snapsh
     if hashlib.sha256(data).digest() != checksum:
         raise CheckpointError(_broken(path, "its checksum does not fit its content"))
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            told = json.loads(str(arrays["told"]))
-            watched = arrays.get("watched")
-            coef, decision = arrays["coef"], arrays["decision"]
-            last_step = (arrays["last_coef"], arrays["last_decision"]) if "last_coef" in arrays else None
-            history = [Record(**record) for record in told["history"]]
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise CheckpointError(_broken(path, f"its content makes no sense ({error})")) from error
-    if fingerprint is not None and told["fingerprint"] != fingerprint:
+        parts = content_of(data)
+    except WrongContent as error:
+        raise makes_no_sense(path, str(error)) from error
+    if fingerprint is not None and parts.fingerprint != fingerprint:
         raise CheckpointError(
             f"The checkpoint {os.fspath(path)!r} is of another problem: data, targets, loss, kernel or their "
             "parameters differ. Fit with what it was written with, or choose another path. It was left as it is."
         )
-    return Snapshot(coef, decision, last_step, watched, told["iteration"], history, told["seconds"], told["memory"])
+    return Snapshot(
+        parts.coef, parts.decision, parts.last_step, parts.watched, parts.iteration, parts.history, parts.seconds,
+        parts.memory, os.fspath(path),
+    )  # fmt: skip
+
+
+def read_for(path: str | os.PathLike[str], fingerprint: str, problem: Any) -> Snapshot:
+    """The snapshot in a file, of this problem and with coefficients that it can have."""
+    snapshot = read(path, fingerprint)
+    try:
+        refuse_infeasible(snapshot.coef, None if snapshot.last_step is None else snapshot.last_step[0], problem)
+    except WrongContent as error:
+        raise makes_no_sense(path, str(error)) from error
+    return snapshot
+
+
+def makes_no_sense(path: str | os.PathLike[str], what: str) -> CheckpointError:
+    """The error for a file that is whole, and holds what a fit cannot have written."""
+    return CheckpointError(_broken(path, f"its content makes no sense ({what})"))
 
 
 def _broken(path: str | os.PathLike[str], why: str) -> str:

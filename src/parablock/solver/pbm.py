@@ -26,7 +26,7 @@ from parablock import vectors
 from parablock.devices.base import BlockStep, ReadableRows
 from parablock.engines.base import Ahead, Counts
 from parablock.monitor import Record
-from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot
+from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot, makes_no_sense
 from parablock.partition.regions import Regions
 from parablock.solver.iteration import Options, advance, solve
 from parablock.solver.schedule import Schedule
@@ -42,6 +42,7 @@ REASONS = CONVERGED, OUT_OF_ITERATIONS, STALLED, INTERRUPTED, STOPPED = (
     "interrupted",
     "stopped",
 )
+_FAR = 0.1  # as no rounding takes decisions from those of a checkpoint
 _IDLE_ITERATIONS = 4  # without any change of any output: two rounds of blocks and bridge
 
 
@@ -373,11 +374,25 @@ class _Run:
         self.schedule.remember(snapshot.memory["schedule"])
         self._lookout.remember(snapshot.memory["lookout"])
         self.idle = snapshot.memory["idle"]
-        state = State.at(self.part.problem, here(snapshot.coef), here(snapshot.decision))
+        coef = here(snapshot.coef)
+        state = State.at(self.part.problem, coef, self._decision_of(coef, here(snapshot.decision), snapshot.path))
         if snapshot.last_step is None:
             return state
         last_coef, last_decision = map(here, snapshot.last_step)
-        return replace(state, before=(state.coef - last_coef, state.decision - last_decision))
+        last_decision = self._decision_of(last_coef, last_decision, snapshot.path)
+        return replace(state, before=(coef - last_coef, state.decision - last_decision))
+
+    def _decision_of(self, coef: np.ndarray, told: np.ndarray, path: str | None) -> np.ndarray:
+        """The decisions of the watched rows, computed anew where a file tells them: with wrong ones the fit would end
+        somewhere else, and say that it had converged."""
+        if path is None:
+            return told
+        support, computed = vectors.flatnonzero(coef.any(axis=0)), vectors.zeros_like(coef)
+        if len(support):
+            computed = self.part.crew.product(support, vectors.columns(coef, support))
+        if float(abs(computed - told).max()) > _FAR * max(float(abs(computed).max()), float(abs(told).max())):
+            raise makes_no_sense(path, "decisions that are not those of its coefficients")
+        return computed
 
     def _point_of(self, snapshot: Snapshot) -> State:
         """Its coefficients, with a schedule of another kind: the number of blocks has changed from one to several or

@@ -61,13 +61,21 @@ class CallbackSupport:
         return clone
 
 
-def fit_watched(estimator: Any, engine: Engine, X: Any, y: Any, sample_weight: Any, fit: Callable[[], None]) -> None:
+def fit_watched(
+    estimator: Any,
+    engine: Engine,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    fit: Callable[[], None],
+    kind: type[Watch] = Watch,
+) -> None:
     """Fit, while the callbacks of the estimator watch: those of the first machine, where there are several."""
     if not engine.agree(hasattr(estimator, "_skl_callbacks")):
         fit()
         return
     support, managed = callback_support()
-    watch = Watch(estimator, engine, X, y, sample_weight)
+    watch = kind(estimator, engine, X, y, sample_weight)
 
     def watched(estimator: Any) -> None:
         engine.checked(lambda: watch.open(support))

@@ -55,8 +55,10 @@ class ValidationScore(Callback):
 
         if not run.has_models:
             raise ValueError(
-                f"{type(self).__name__} needs the model of every iteration, which stays on the workers of a Dask "
-                "cluster. Use TimeLimit or a larger tol there, or fit with engine='mpi' or on one machine."
+                f"{type(self).__name__} needs the model of every iteration. On a Dask cluster it stays on the workers: "
+                "use TimeLimit or a larger tol there, or fit with engine='mpi' or on one machine. A search such as "
+                "KernelSVCCV trains all folds as one problem, which has none: set the callback on the machine inside a "
+                "GridSearchCV, or on one with the parameters that were found."
             )
         memory = run.memory(self)
         memory.scorer = check_scoring(run.estimator, scoring=self.scoring)

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from parablock.callbacks.support import CallbackSupport
 from parablock.certificate import Certificate
 from parablock.csr import given
 from parablock.estimators import KernelClassifier
@@ -39,7 +40,7 @@ _SHARED = (
 )  # fmt: skip
 
 
-class KernelMachineCV(OnnxStep, SearchHints):
+class KernelMachineCV(CallbackSupport, OnnxStep, SearchHints):
     """Base of the estimators that choose C and gamma. A subclass says of which machine, and lists its parameters."""
 
     Cs: Any
@@ -84,7 +85,8 @@ class KernelMachineCV(OnnxStep, SearchHints):
     def _machine(self, **found: Any) -> KernelMachine:
         """The machine whose parameters are chosen."""
         names = self._machine_class._get_param_names()
-        return self._machine_class(**{n: v for n, v in self.get_params(deep=False).items() if n in names}, **found)
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        return self._machine_class(**parameters, **found).set_callbacks(*vars(self).get("_skl_callbacks", ()))
 
     # --------------------------------------------------------------------------------------------- fitting
 
@@ -142,13 +144,13 @@ class KernelMachineCV(OnnxStep, SearchHints):
         seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
         settings = replace(machine._settings(self.partition), verbose=max(0, int(self.verbose) - 1))
         self.n_iter_ = 0
-        for found in search(X, folds, Cs, gammas or [1.0], settings, np.random.default_rng(seed)):
+        for found in search(X, y, folds, Cs, gammas or [1.0], settings, np.random.default_rng(seed)):
             self.n_iter_ += found.iterations
             number = found.C * max(1, len(gammas)) + found.gamma
             self._score(results, number, found, X, y, folds, weight)
             names = ", ".join(f"{name}={value:g}" for name, value in candidates[number].items())
             progress.say(f"{names}: {found.seconds:.1f} s for {self.n_splits_} folds")
-            if found.reason != "converged":
+            if not found.finished:
                 unfinished.append(names)
         self.kernel_evaluations_ = found.kernel_evaluations
         self.cv_results_ = results.table()

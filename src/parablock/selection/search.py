@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from parablock.partition import Centres, Partitioner, make_partitioner
 from parablock.partition.kernel_kmeans import KernelKMeansPartitioner
 from parablock.problem import Problem
 from parablock.selection.folds import Folds
+from parablock.selection.watching import train_watched
 from parablock.training import Settings, prepared
 
 
@@ -37,8 +39,8 @@ class Found:
         Decision values of all rows, one array a fold.
     iterations : int
         Outer iterations made.
-    reason : str
-        Why training ended.
+    finished : bool
+        Whether training converged, or was ended by a callback that has nothing to say of it.
     seconds : float
     kernel_evaluations : int
         Since the search began.
@@ -48,15 +50,21 @@ class Found:
     gamma: int
     predictions: Sequence[np.ndarray]
     iterations: int
-    reason: str
+    finished: bool
     seconds: float
     kernel_evaluations: int
 
 
 def search(
-    X: Any, folds: Folds, Cs: np.ndarray, gammas: Sequence[float], settings: Settings, rng: np.random.Generator
+    X: Any,
+    y: np.ndarray,
+    folds: Folds,
+    Cs: np.ndarray,
+    gammas: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Iterator[Found]:
-    """Train the folds for every gamma and, from the smallest on, every C."""
+    """Train the folds for every gamma and, from the smallest on, every C. y is for callbacks."""
     machine = folds.machine
     loss = machine._make_loss()
     partitioner = make_partitioner(settings.partition, X.shape[0])
@@ -71,7 +79,9 @@ def search(
             coef = None
             for C in np.argsort(Cs, kind="stable").tolist():
                 problem = Problem.build(loss, folds.target, Cs[C] * folds.weight, machine.fit_intercept)
-                solution = ground.train(problem, rng, coef, rest=False).solution
+                train = partial(ground.train, problem, rng, coef, False)
+                trained, why = train_watched(machine, float(Cs[C]), gamma, X, y, train)
+                solution = trained.solution
                 if solution.reason == "interrupted":
                     raise KeyboardInterrupt
                 # As they are: scaled up with C, the coefficients of the next one are farther away.
@@ -81,7 +91,8 @@ def search(
                 predictions = folds.predictions(solution.state.decision + bias[:, None])
                 evaluations = before + solution.kernel_evaluations
                 iterations = solution.state.iteration
-                yield Found(C, which, predictions, iterations, solution.reason, seconds, evaluations)
+                finished = solution.reason == "converged" or (solution.reason == "stopped" and not why)
+                yield Found(C, which, predictions, iterations, finished, seconds, evaluations)
         before = evaluations
 
 

@@ -385,6 +385,7 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
             partition = replace(partition, centres=partition.centres.of_columns(columns, X.shape[1]))
         if crew.is_first:
             progress.say(partition.report())
+            progress.say("objective, gap and violation are of the kernel matrix in the precision of the data")
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
         crew = crew.ordered(order)  # the rows as they were before are no longer needed

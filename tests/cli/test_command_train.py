@@ -51,6 +51,7 @@ def test_what_is_said_of_a_fit(parablock, files):
     assert trained.startswith("trained KernelSVC in ")
     assert f"{len(library.load('model.pbk').support_)} support vectors" in trained
     assert "(tolerance 0.001), duality gap" in trained
+    assert "of the kernel matrix in the precision of the data" in trained
     assert wrote.startswith("wrote model.pbk (")
 
 

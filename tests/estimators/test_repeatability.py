@@ -62,8 +62,9 @@ def test_verbose_writes_partition_header_and_a_line_an_iteration_to_standard_err
     assert output == ""
     assert all(line.startswith("[parablock] ") for line in lines)
     assert model.partition_.report() in lines[0]
+    assert "of the kernel matrix in the precision of the data" in lines[1]
     assert "objective" in lines[1]
-    assert len(lines) == model.n_iter_ + 2
+    assert len(lines) == model.n_iter_ + 3
     assert f"{model.history_[-1].objective:.7g}" in lines[-1]
 
 

@@ -85,6 +85,7 @@ def test_the_page_is_whole_and_tells_of_the_run(fitted, page):
     assert f"Training converged after {model.n_iter_} iterations" in words
     assert "within" in words
     assert "of the optimum: the best value that any model could have" in words
+    assert "of the kernel matrix in the precision of the data" in words
     for name in model.get_params():
         assert name in words
     assert "200 × 2" in words
@@ -212,7 +213,10 @@ def test_rows_that_rested_at_the_time_are_told_of(fitted, tmp_path):
     def half(line):
         return {**line, "watched": 100} if line["event"] == "iteration" else line
 
-    assert "For the others, the dual objective is within" in words_of(without(fitted[1], tmp_path, "end", change=half))
+    assert (
+        "For the others, the dual objective, of the kernel matrix in the precision of the data, is within"
+        in words_of(without(fitted[1], tmp_path, "end", change=half))
+    )
     assert "For the others" not in words_of(without(fitted[1], tmp_path, change=half))  # checked at the end
 
 

@@ -114,7 +114,7 @@ def _summary(model: Any, seconds: float) -> str:
     return (
         f"trained {type(model).__name__} in {seconds:.1f} s: {model.n_iter_} iterations, "
         f"{len(model.support_):,} support vectors, violation {model.violation_:.1e} (tolerance {model.tol:g}), "
-        f"duality gap {gap:.1e} of the objective"
+        f"duality gap {gap:.1e} of the objective, of the kernel matrix in the precision of the data"
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Record:
-    """One outer iteration.
+    """One outer iteration; objective, gap and violation are of the kernel matrix in the precision of the data.
 
     Attributes
     ----------

@@ -108,9 +108,9 @@ def sentences(log: Log) -> Iterator[str]:
     if not _is_of_all_rows(log):
         of_whom = "Rows that are far from moving rest until they are checked. For the others, the dual objective"
     yield (
-        f"{of_whom} is within {share(relative)} of the optimum: the best value that any model could have on this "
-        f"problem lies between {_exactly(dual, gap)} (dual value) and {_exactly(dual + gap, gap)} (primal value, that "
-        "of this model)."
+        f"{of_whom}, of the kernel matrix in the precision of the data, is within {share(relative)} of the optimum: "
+        f"the best value that any model could have on this problem lies between {_exactly(dual, gap)} (dual value) and "
+        f"{_exactly(dual + gap, gap)} (primal value, that of this model)."
     )
 
 

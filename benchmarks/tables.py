@@ -98,7 +98,7 @@ METHODS = {
 
 def load_split(name: str, split: int, rows: int = ROWS) -> Split:
     """At most so many training rows (or 60 % of a smaller table), and at most 4,000 test rows."""
-    X, y, task = _table(name)
+    X, y, task = load_table(name)
 
     def parts() -> tuple[np.ndarray, np.ndarray]:
         order, n = np.random.default_rng(split).permutation(len(X)), min(rows, int(SHARE * len(X)))
@@ -116,7 +116,8 @@ def load_split(name: str, split: int, rows: int = ROWS) -> Split:
     return Split(X[train], y[train], X[test], y[test], task)
 
 
-def _table(name: str) -> tuple[np.ndarray, np.ndarray, str]:
+def load_table(name: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """All rows, their labels or targets, and the task."""
     if name in BUNDLED:
         loader, task = BUNDLED[name]
         return *loader(return_X_y=True), task

@@ -40,6 +40,7 @@ def models():
     yield "two targets", AutoKernelRegressor(random_state=0).fit(X, np.column_stack([Y, X[:, 0]])), NEW
     yield "one column", AutoKernelRegressor(random_state=0).fit(X, Y[:, None]), NEW
     yield "mixed", AutoKernelRegressor(random_state=0).fit(mixed(), Y), mixed()[::-1]
+    yield "groups", AutoKernelRegressor(random_state=0).fit(X, Y, groups=np.arange(70) // 4), NEW
     yield "two classes", AutoKernelClassifier(class_weight={0: 2, 1: 1}, random_state=0).fit(X, Y > 14), NEW
     iris, kind = load_iris(return_X_y=True)
     yield "three names", AutoKernelClassifier(random_state=0).fit(iris, np.array(["a", "b", "c"])[kind]), iris
@@ -52,7 +53,17 @@ def kept():
     return {name: (model, new) for name, model, new in models()}
 
 
-NAMES = ["regressor", "two targets", "one column", "mixed", "two classes", "three names", "few rows", "constant"]
+NAMES = [
+    "regressor",
+    "two targets",
+    "one column",
+    "mixed",
+    "groups",
+    "two classes",
+    "three names",
+    "few rows",
+    "constant",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,6 +76,8 @@ def test_what_comes_back_predicts_the_same_bits(kept, name, tmp_path):
     methods = ("predict", "predict_proba", "decision_function")
     for method in [method for method in methods if hasattr(model, method)]:
         assert np.array_equal(getattr(same, method)(new), getattr(model, method)(new))
+    if hasattr(model, "predict_interval"):
+        assert np.array_equal(same.predict_interval(new), model.predict_interval(new))
     assert same.stop_reason_ == model.stop_reason_
     assert np.array_equal(same.score_estimate_, model.score_estimate_, equal_nan=True)
     parablock.save(same, tmp_path / "b.pbk")
@@ -141,6 +154,8 @@ def forged(path, record, tensors):
     else:
         with np.errstate(all="ignore"), contextlib.suppress(ValueError):
             model.predict(mixed())
+            if hasattr(model, "predict_interval"):
+                model.predict_interval(mixed()[:3])
         return False
     assert path.name in error
     assert len(error.splitlines()) == 1
@@ -155,7 +170,7 @@ def changes_of(value):
         yield [*value, value[0]]
 
 
-@pytest.mark.parametrize("name", ["mixed", "three names"])
+@pytest.mark.parametrize("name", ["mixed", "groups", "three names"])
 def test_forged_records_do_no_harm(kept, name, tmp_path):
     kept[name][0].save(tmp_path / "good.pbk")
     record, tensors = content_of(tmp_path / "good.pbk")
@@ -176,7 +191,7 @@ def test_forged_records_do_no_harm(kept, name, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers that make no sense overflow
-@pytest.mark.parametrize("name", ["mixed", "three names"])
+@pytest.mark.parametrize("name", ["mixed", "groups", "three names"])
 def test_forged_tensors_do_no_harm(kept, name, tmp_path):
     kept[name][0].save(tmp_path / "good.pbk")
     record, tensors = content_of(tmp_path / "good.pbk")

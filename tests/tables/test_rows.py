@@ -80,6 +80,7 @@ def test_groups_are_neighbours_and_never_merged(table):
     group = np.random.default_rng(2).integers(0, 9, len(values))
     rows, place = distinct_rows(values, target, weight, group, 0)
     assert np.array_equal(np.unique(rows.group), np.arange(9))
+    assert np.all(np.diff(rows.group) >= 0)
     assert (np.diff(rows.group) != 0).sum() == 8
     for i in range(len(rows)):
         assert len(np.unique(group[place == i])) == 1

@@ -6,6 +6,7 @@ The rows are kept as numbers, before kernels see them, and what kernels see is m
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from parablock.models.parameters import parameters_from_json, parameters_to_json
 from parablock.tables import AutoKernelClassifier, AutoKernelRegressor
 from parablock.tables.columns import Code, Columns, Number, TwoValued, View
 from parablock.tables.fitting import Fitted, Machine
+from parablock.tables.intervals import Jackknife, Judge, Trial
 from parablock.tables.kernels import FullKernel, LaplaceKernel, MetricKernel, PowerKernel
 from parablock.tables.reading import Reader, Source
 
@@ -28,6 +30,7 @@ _ESTIMATORS: dict[str, type[AutoKernelClassifier | AutoKernelRegressor]] = {
 _KERNELS: dict[str, type[MetricKernel]] = {
     kernel.__name__: kernel for kernel in (LaplaceKernel, PowerKernel, FullKernel)
 }
+_OF_CODES = ("codes.means", "codes.scales")
 _REASONS = ("finished", "time", "interrupted")
 _MOST = 1 << 31
 _MOST_EXPONENT = 2000  # of two; that of a float is smaller
@@ -52,13 +55,14 @@ def table_to_json(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     tensors |= {"rows": fitted.values, "mean": fitted.mean, **_columns_to_tensors(fitted.columns)}
     for i, machine in enumerate(fitted.machines):
-        tensors |= {f"machine {i}.z": machine.z, f"machine {i}.alpha": machine.alpha}
-        if isinstance(machine.kernel, FullKernel):
-            tensors[f"machine {i}.log_w"] = machine.kernel.log_w
+        tensors |= _kernel_to_tensors(f"machine {i}", machine.kernel, machine.z)
+        tensors[f"machine {i}.alpha"] = machine.alpha
     if isinstance(model, AutoKernelClassifier):
         told |= {"classes": labels_to_json(model.classes_), "temperature": float(model.temperature_)}
     else:
         told["single_target"] = model._single_target
+        told["grouped"] = model._jackknife.trial.group is not None
+        told["judges"] = _jackknife_to_tensors(model._jackknife, tensors)
         tensors |= {"target.mean": model._mean, "target.spread": model._spread}
         tensors["target.exponent"] = np.asarray(model._exponent, dtype=np.int64)
     return {"estimator": type(model).__name__, "parameters": parameters, "fitted": told}, tensors
@@ -98,6 +102,7 @@ def table_from_json(name: str, record: Fields, tensors: Tensors) -> AutoKernelCl
         model._spread = tensors.take("target.spread", FLOAT64, (outputs,))
         model._exponent = tensors.take("target.exponent", INT64, (outputs,))
         told.require(np.abs(model._exponent).max() < _MOST_EXPONENT, "the exponent of a target is too large")
+        model._jackknife = _jackknife(told, tensors, model._fitted)
     told.done()
     record.done()
     tensors.done()
@@ -158,14 +163,78 @@ def _fitted_from_json(told: Fields, tensors: Tensors, n_levels: list[int]) -> Fi
 
 
 def _machine(kind: str, name: str, tensors: Tensors, view: View, outputs: int) -> Machine:
-    shape = view.X.shape[1], view.numeric
-    kernel: MetricKernel
-    if kind == FullKernel.__name__:
-        kernel = FullKernel(*shape, tensors.take(f"{name}.log_w", FLOAT64, (shape[0],)))
-    else:
-        kernel = (LaplaceKernel if kind == LaplaceKernel.__name__ else PowerKernel)(*shape)
+    kernel = _kernel(kind, name, tensors, view.X.shape[1], view.numeric)
     z = tensors.take(f"{name}.z", FLOAT64, (kernel.size,))
     return Machine(kernel, z, view, tensors.take(f"{name}.alpha", FLOAT64, (len(view), outputs)))
+
+
+def _kernel(kind: str, name: str, tensors: Tensors, d: int, k: int) -> MetricKernel:
+    if kind == FullKernel.__name__:
+        return FullKernel(d, k, tensors.take(f"{name}.log_w", FLOAT64, (d,)))
+    return (LaplaceKernel if kind == LaplaceKernel.__name__ else PowerKernel)(d, k)
+
+
+def _kernel_to_tensors(name: str, kernel: MetricKernel, z: np.ndarray) -> dict[str, np.ndarray]:
+    more = {f"{name}.log_w": kernel.log_w} if isinstance(kernel, FullKernel) else {}
+    return {f"{name}.z": z, **more}
+
+
+def _jackknife_to_tensors(jackknife: Jackknife, tensors: dict[str, np.ndarray]) -> list[list[str]]:
+    """What intervals are made of; gives back the kernels of each judge. The rows are the first ones of the model."""
+    trial = jackknife.trial
+    tensors |= {
+        "trial.target": trial.target,
+        "trial.weight": trial.weight,
+        "trial.place": jackknife.place.astype(np.int64),
+        "trial.residual": jackknife.residual,
+        "trial.share": jackknife.weight,
+    }
+    if trial.group is not None:
+        tensors["trial.group"] = trial.group.astype(np.int64)
+    for i, judge in enumerate(trial.judges):
+        codes = {name: array for name, array in _columns_to_tensors(judge.columns).items() if name in _OF_CODES}
+        tensors |= {f"judge {i}.{name}": array for name, array in codes.items()}
+        tensors[f"judge {i}.rows"] = judge.rows.astype(np.int64)
+        for k, (kernel, z) in enumerate(judge.machines):
+            tensors |= _kernel_to_tensors(f"judge {i}.{k}", kernel, z)
+    return [[type(kernel).__name__ for kernel, _ in judge.machines] for judge in trial.judges]
+
+
+def _jackknife(told: Fields, tensors: Tensors, fitted: Fitted) -> Jackknife:
+    outputs = len(fitted.mean)
+    target = tensors.take("trial.target", FLOAT64, (None, outputs))
+    n = len(target)
+    told.require(0 < n <= len(fitted.values), "it has more rows on trial than rows")
+    weight = tensors.take("trial.weight", FLOAT64, (n,))
+    place = tensors.numbers("trial.place", n)
+    residual = tensors.take("trial.residual", FLOAT64, (len(place), outputs))
+    share = tensors.take("trial.share", FLOAT64, (len(place),))
+    told.require((weight > 0).all() and (share > 0).all(), "it has weights that are not positive")
+    grouped = told.take("grouped")
+    told.require(type(grouped) is bool, "'grouped' is neither true nor false")
+    group = tensors.numbers("trial.group", n) if grouped else None
+    told.require(group is None or (np.diff(group, prepend=0) >= 0).all(), "rows of its groups are not neighbours")
+    judges, values = [], fitted.values[:n]
+    for i, kinds in enumerate(told.listed("judges", list)):
+        told.require(kinds and set(map(str, kinds)) <= set(_KERNELS), f"it has judges that are not known: {kinds}")
+        columns = fitted.columns
+        means = _apart(
+            told, tensors, f"judge {i}.codes.means", np.array([len(one.means) for one in columns.codes], int)
+        )
+        scales = tensors.take(f"judge {i}.codes.scales", FLOAT64, (len(columns.codes), 3))
+        codes = [
+            replace(code, means=mean, overall=float(overall), middle=float(middle), scale=float(scale))
+            for code, mean, (overall, middle, scale) in zip(columns.codes, means, scales, strict=True)
+        ]
+        machines = []
+        for k, kind in enumerate(kinds):
+            name = f"judge {i}.{k}"
+            kernel = _kernel(kind, name, tensors, len(columns), 2 * len(columns.numbers) + len(codes))
+            machines.append((kernel, tensors.take(f"{name}.z", FLOAT64, (kernel.size + 1,))))
+        judges.append(Judge(replace(columns, codes=codes), machines, tensors.numbers(f"judge {i}.rows", n)))
+    judged = np.sort(np.concatenate([judge.rows for judge in judges])) if judges else np.arange(n)
+    told.require(np.array_equal(judged, np.arange(n)), "its judges do not judge every row once")
+    return Jackknife(Trial(judges, values, target, weight, group), place, residual, share)
 
 
 def _columns_to_tensors(columns: Columns) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from parablock.tables.columns import Columns, View
+from parablock.tables.intervals import Judge, Trial
 from parablock.tables.kernels import FullKernel, LaplaceKernel, MetricKernel, PowerKernel
 from parablock.tables.learning import Control, decisions, learned, part, solved, start
 from parablock.tables.leave_one_out import Problem, Workspace
@@ -70,6 +71,25 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Result:
+    """A fit, and how it was tried.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    honest : ndarray of shape (n_rows, n_outputs)
+        Decisions on the distinct rows by machines that were fitted without them, with metrics that were learned without
+        them; nan for rows that were not judged.
+    trial : Trial
+        Of the rows that were judged, which are the first ones.
+    """
+
+    fitted: Fitted
+    honest: np.ndarray
+    trial: Trial
+
+
+@dataclass(frozen=True)
 class _Learned:
     """Where learning began, and where it ended: parameters with the ridge."""
 
@@ -85,24 +105,22 @@ class Fit:
         self.rows, self.n_threads, self.memory, self.control = rows, n_threads, memory, control
         self.columns = Columns.learned(rows.values, n_levels, rows.target, rows.weight)
 
-    def run(self) -> tuple[Fitted, np.ndarray]:
-        """What is fitted, and decisions on the distinct rows by machines that were fitted without them, with metrics
-        that were learned without them; nan for rows that were not judged."""
+    def run(self) -> Result:
         rows, n = self.rows, len(self.rows)
         mean = np.average(rows.target, axis=0, weights=rows.weight)
         if n < 2 or not len(self.columns):
-            others = (mean - rows.weight[:, None] / n * rows.target) / (1 - rows.weight[:, None] / n) if n > 1 else mean
-            return Fitted(self.columns, [], mean, rows.values), np.broadcast_to(others, rows.target.shape)
+            trial = Trial([], rows.values, rows.target, rows.weight, rows.group)
+            return Result(Fitted(self.columns, [], mean, rows.values), trial.means_without(), trial)
         halves = self._halves()
         final = self._problem(self.columns, np.arange(n))
         if halves is None:
-            machines, honest = self._at_start(final)
+            machines, honest, trial = self._at_start(final)
         else:
             self._check_memory(halves, n)
             ways = self._learned_on(halves)
-            honest = self._judged(halves, ways)
+            honest, trial = self._judged(halves, ways)
             machines = self._finished(final, ways)
-        return Fitted(self.columns, machines, mean, rows.values), honest
+        return Result(Fitted(self.columns, machines, mean, rows.values), honest, trial)
 
     # --------------------------------------------------------------------------------------------------- stages
 
@@ -159,26 +177,30 @@ class Fit:
         origin = np.append(kernel.start(scale), ridge)
         return _Learned(kernel, origin, learned(kernel, problem, origin, space, self.control))
 
-    def _judged(self, halves: list[np.ndarray], ways: list[list[_Learned]]) -> np.ndarray:
-        """Honest decisions of the rows of both halves."""
-        both = np.concatenate(halves)
+    def _judged(self, halves: list[np.ndarray], ways: list[list[_Learned]]) -> tuple[np.ndarray, Trial]:
+        """Honest decisions of the rows of both halves, each by the metric of the other."""
+        both, coded = np.arange(sum(map(len, halves))), [self._coded_by(half) for half in halves]
         tasks = []
         for way in ways:
-            for number, one in enumerate(way):
-                problem = self._problem(self._coded_by(halves[number]), both)
-                others = np.isin(both, halves[1 - number])
-                problem = replace(problem, counted=problem.weight * others)
-                tasks.append(partial(self._judge, one, problem))
+            for one, columns, others in zip(way, coded, halves[::-1], strict=True):
+                problem = self._problem(columns, both)
+                counted = problem.weight * np.isin(both, others)
+                tasks.append(partial(self._judge, one, replace(problem, counted=counted)))
         found = self._in_parallel(tasks, len(both), False, "judging each half by the metric of the other")
         honest = np.full(self.rows.target.shape, np.nan)
-        for number, half in enumerate(halves):
-            # The metric of the other half, of both machines.
-            honest[half] = np.mean([found[2 * machine + 1 - number][half] for machine in (0, 1)], axis=0)
-        return honest
+        judges = []
+        for number, others in enumerate(halves[::-1]):
+            of_half = found[number :: len(halves)]  # of both machines
+            honest[others] = np.mean([decision[others] for _, decision in of_half], axis=0)
+            machines = [(way[number].kernel, z) for way, (z, _) in zip(ways, of_half, strict=True)]
+            judges.append(Judge(coded[number], machines, others))
+        some = self.rows.some(both)
+        return honest, Trial(judges, some.values, some.target, some.weight, some.group)
 
-    def _judge(self, one: _Learned, problem: Problem) -> np.ndarray:
+    def _judge(self, one: _Learned, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         space = Workspace(len(problem.target))
-        return solved(one.kernel, problem, one.z, space, self.control, tune=True)[1].decision
+        z, found = solved(one.kernel, problem, one.z, space, self.control, tune=True)
+        return z, found.decision
 
     def _finished(self, problem: Problem, ways: list[list[_Learned]]) -> list[Machine]:
         few = np.arange(min(len(problem.target), 2 * HALF_ROWS))
@@ -197,17 +219,20 @@ class Fit:
         z, found = solved(mean.kernel, problem, z, space, self.control, tune=learning is not problem)
         return Machine(mean.kernel, z[:-1], problem.view, found.alpha)
 
-    def _at_start(self, problem: Problem) -> tuple[list[Machine], np.ndarray]:
+    def _at_start(self, problem: Problem) -> tuple[list[Machine], np.ndarray, Trial]:
         """Of few rows: equal weights."""
-        space, shape = Workspace(len(problem.target)), self._shape(problem.view)
-        machines, left = [], []
+        space, shape, rows = Workspace(len(problem.target)), self._shape(problem.view), self.rows
+        machines, left, judging = [], [], []
         for kernel in (LaplaceKernel(*shape), PowerKernel(*shape)):
             scale, ridge = start(kernel, problem, space, self.control)
             z = np.append(kernel.start(scale), ridge)
             z, found = solved(kernel, problem, z, space, self.control, tune=False)
             machines.append(Machine(kernel, z[:-1], problem.view, found.alpha))
             left.append(found.decision)
-        return machines, np.mean(left, axis=0)
+            judging.append((kernel, z))
+        judge = Judge(self.columns, judging, np.arange(len(rows)))
+        trial = Trial([judge], rows.values, rows.target, rows.weight, rows.group)
+        return machines, np.mean(left, axis=0), trial
 
     # ---------------------------------------------------------------------------------------------- how it runs
 

@@ -63,6 +63,10 @@ class MetricKernel(ABC):
         self.distances(z, rows, columns, D)
         pairs.exponential(D, 1.0, self.exponent(z), columns is None, out)
 
+    def diagonal(self, z: np.ndarray, rows: View) -> np.ndarray:
+        """K(x, x) of every row."""
+        return np.ones(len(rows))
+
     @abstractmethod
     def gradient(self, z: np.ndarray, rows: View, G: np.ndarray, D: np.ndarray) -> np.ndarray:
         """<G, dK/dz> for a symmetric G, given below the diagonal; D holds the distances and is overwritten."""
@@ -188,6 +192,10 @@ class FullKernel(MetricKernel):
             up, down = self._ends(z, rows)
             Up, Down = (up, down) if columns is None else self._ends(z, columns)
             pairs.add_column_kernels(up, down, _turned(Up), _turned(Down), v, columns is None, out)
+
+    def diagonal(self, z: np.ndarray, rows: View) -> np.ndarray:
+        b, linear, v = (np.exp(z[self.at[name]]) for name in "blv")
+        return 1 + b + (rows.line**2) @ linear + v.sum()
 
     def gradient(self, z: np.ndarray, rows: View, G: np.ndarray, D: np.ndarray) -> np.ndarray:
         out, n = np.zeros(self.size), len(rows)

@@ -27,7 +27,7 @@ class Rows:
     weight : ndarray of shape (n_rows,)
         Positive, one in the mean.
     group : ndarray of shape (n_rows,) or None
-        Numbers from 0 of the groups that are left out together.
+        Numbers from 0, in this order, of the groups that are left out together.
     """
 
     values: np.ndarray
@@ -68,7 +68,7 @@ def distinct_rows(
     differs = (target != target[first][place]).any(axis=1)
     mixed = np.bincount(place, differs) > 0  # the mean of equal targets needs no rounding
     mean = np.where(mixed[:, None], np.column_stack(means), target[first])
-    groups = None if group is None else np.unique(group[first], return_inverse=True)[1]
+    groups = None if group is None else np.cumsum(np.diff(group[first], prepend=group[first[0]]) != 0)
     return Rows(values[first], mean, total / total.mean(), groups), place
 
 

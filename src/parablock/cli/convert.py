@@ -10,6 +10,7 @@ from parablock.cli.data import add_data_options, read, stored
 from parablock.cli.failures import UsageError, say
 from parablock.cli.models import looks_like_model, model_format, write_model
 from parablock.cli.options import Parser, add_common
+from parablock.cli.paths import refuse_overwriting
 from parablock.cli.scaling import add_scaling_options, names_of_scaling, scaled
 from parablock.datasets import write_data
 from parablock.datasets.reading import format_of
@@ -47,6 +48,10 @@ def make_parser() -> Parser:
 
 
 def run(options: argparse.Namespace) -> int:
+    refuse_overwriting(
+        {"FROM": options.data, "--labels": options.labels, "--use-scaling": options.use_scaling},
+        {"TO": options.output, "--labels-out": options.labels_out, "--save-scaling": options.save_scaling},
+    )
     if looks_like_model(options.data):
         from parablock.models import load_any
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from parablock.cli.words import printable
+
 FAILED, WRONG_USAGE = 1, 2
 INTERRUPTED, BROKEN_PIPE, TERMINATED = (128 + number for number in (signal.SIGINT, 13, signal.SIGTERM))
 _EXPECTED = (ValueError, OSError, ImportError, MemoryError, RuntimeError)
@@ -33,7 +35,7 @@ def explained(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     else:
         text = f"{type(error).__name__}: {error}; this should not happen, --traceback shows where it did"
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def say(text: str) -> None:
@@ -81,7 +83,7 @@ def _messages() -> Iterator[None]:
     logger.addHandler(handler)
 
     def show(message: Any, *place: Any, **more: Any) -> None:
-        say(f"parablock: warning: {' '.join(str(message).split())}")
+        say(f"parablock: warning: {printable(' '.join(str(message).split()))}")
 
     try:
         with warnings.catch_warnings():

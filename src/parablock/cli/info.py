@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from parablock.cli.options import Parser, add_common
+from parablock.cli.words import on_a_line
 from parablock.planning.forecast import size
 
 _MOST = 12  # entries of a list that are shown
@@ -56,4 +57,4 @@ def _readable(name: str, value: Any) -> str:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else on_a_line(str(value))

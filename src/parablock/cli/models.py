@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,15 @@ def write_trained(model: Any, path: str, format: str) -> None:
     except ModelFileError as error:
         if format == "pbk":
             raise
-        instead = f"{path}.pbk"
+        instead = _free(path)
         write_model(model, instead, "pbk")
         raise ModelFileError(f"{error} The model was written to {instead} instead.") from error
+
+
+def _free(path: str) -> str:
+    """A name like the given one that nothing has yet."""
+    names = chain([f"{path}.pbk"], (f"{path}.{number}.pbk" for number in count(1)))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def looks_like_model(path: str) -> bool:

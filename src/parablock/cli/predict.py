@@ -15,7 +15,9 @@ from parablock.cli.data import add_data_options
 from parablock.cli.failures import UsageError, say
 from parablock.cli.models import read_for
 from parablock.cli.options import Parser, add_common
+from parablock.cli.paths import refuse_overwriting
 from parablock.cli.scaling import add_scaling_options
+from parablock.cli.words import on_a_line
 from parablock.datasets import DataError
 from parablock.datasets.streams import writing
 
@@ -66,6 +68,15 @@ def run(options: argparse.Namespace) -> int:
 
     if options.scores and (options.probabilities or options.b):
         raise UsageError("--scores and --probabilities cannot be had at the same time")
+    refuse_overwriting(
+        {
+            "the model": options.model,
+            "the data": options.data,
+            "--labels": options.labels,
+            "--use-scaling": options.use_scaling,
+        },
+        {"-o": options.output},
+    )
     model = load_any(options.model)
     asked = {"device": options.device, "n_jobs": options.jobs}
     model.set_params(**{name: value for name, value in asked.items() if value is not None})
@@ -90,8 +101,8 @@ def _predictions(model: Any, X: Any, options: argparse.Namespace) -> tuple[np.nd
             raise DataError(f"{type(model).__name__} has no probabilities; train with --task logistic for them")
         probabilities = model.predict_proba(X)
         labels = model.classes_[probabilities.argmax(axis=1)]
-        header = " ".join(("labels", *texts(model.classes_)))
-        rows = (" ".join((label, *texts(row))) for label, row in zip(texts(labels), probabilities))
+        header = " ".join(("labels", *texts(model.classes_, among_others=True)))
+        rows = (" ".join((label, *texts(row))) for label, row in zip(texts(labels, among_others=True), probabilities))
         return labels, _after(header, rows)
     if options.scores:
         if not hasattr(model, "decision_function"):
@@ -110,11 +121,14 @@ def _after(header: str, rows: Iterator[str]) -> Iterator[str]:
     yield from rows
 
 
-def texts(values: np.ndarray) -> list[str]:
-    """Numbers with all their digits, whole ones without a point; text as it is."""
+def texts(values: np.ndarray, among_others: bool = False) -> list[str]:
+    """Numbers with all their digits, whole ones without a point; text as `on_a_line` writes it."""
     if values.dtype.kind == "f":
         return [repr(value).removesuffix(".0") for value in values.tolist()]
-    return [str(value) for value in values.tolist()]
+    if values.dtype.kind in "biu":
+        return [str(value) for value in values.tolist()]
+    known = {label: on_a_line(str(label), among_others) for label in set(values.tolist())}
+    return [known[label] for label in values.tolist()]
 
 
 def _write(file: BinaryIO, lines: Iterator[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from parablock.cli import options as kinds
 from parablock.cli.failures import say
 from parablock.cli.options import Parser, add_common
+from parablock.cli.paths import refuse_overwriting
 
 
 def make_parser() -> Parser:
@@ -25,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from parablock.report import write_report
 
     page = options.output or str(Path(options.log).with_suffix(".html"))
+    refuse_overwriting({"the log": options.log}, {"the page -o": page})
     write_report(options.log, page)
     if not options.quiet:
         say(f"wrote {page}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from parablock.cli.failures import INTERRUPTED, UsageError, say
 from parablock.cli.fitting import fit, is_untrained
 from parablock.cli.models import model_format, write_trained
 from parablock.cli.options import Parser, add_common
+from parablock.cli.paths import refuse_overwriting
 from parablock.cli.ranks import is_first, on_every_rank
 from parablock.cli.scaling import (
     Scaler,
@@ -52,6 +54,8 @@ examples:
 
 Options of one letter are as in svm-train; -wLABEL WEIGHT too. See docs/command-line.md for all of it.
 """
+# More different numbers than the first, with fewer rows each than the second, are unlikely to be classes.
+_FEW_CLASSES, _ROWS_A_CLASS = 20, 10
 
 
 class _TrainParser(Parser):
@@ -144,6 +148,8 @@ def run(options: argparse.Namespace) -> int:
     data, y, scale = on_every_rank(options.engine, lambda: _read(options))
     tell = (lambda text: None) if options.quiet else say
     tell(f"read {_described(data.X)} in {time.perf_counter() - started:.1f} s")
+    if is_first(options.engine):
+        _warn_of_many_classes(y, options)
     model = make_model(options, y)
     if options.folds is not None:
         scaling = scale(data.X)
@@ -179,19 +185,34 @@ def _check(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{name.replace('_', '-')} has no place beside -v, which writes no model")
         if options.engine != "local":
             raise UsageError("-v runs on one machine: leave --engine out")
+        _refuse_overwriting(options)
         return
     if options.output is None:
         if options.data == STANDARD_INPUT:
             raise UsageError("name the model's file with -o when data comes from standard input")
         options.output = kinds.output(f"{Path(without_compression(options.data)).stem}.pbk")
+    _refuse_overwriting(options)
     if model_format(options.output, otherwise="pbk") == "onnx" and find_spec("onnx") is None:
         raise UsageError("a model is written as ONNX with the package onnx: pip install 'parablock[onnx]'")
+
+
+def _refuse_overwriting(options: argparse.Namespace) -> None:
+    refuse_overwriting(
+        {"the data": options.data, "--labels": options.labels, "--use-scaling": options.use_scaling},
+        {
+            "the model -o": options.output,
+            "--save-scaling": options.save_scaling,
+            "--log": options.log,
+            "--checkpoint": options.checkpoint,
+        },
+    )
 
 
 def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray, Scaler]:
     given_kernel = options.kernel == "precomputed"
     data = read(options, given_kernel=given_kernel, names=names_of_scaling(options))
     y = labelled(data, options)
+    _refuse_doubled_names(data.names, options.data)
     if options.task not in CLASSIFIERS and y.dtype.kind not in "biuf":
         raise DataError(f"{options.data}: --task {options.task} needs numbers as targets; {y[0]!s} is none")
     if options.task in CLASSIFIERS and y.dtype.kind == "f" and not np.array_equal(y, np.rint(y)):
@@ -205,6 +226,26 @@ def _read(options: argparse.Namespace) -> tuple[Data, np.ndarray, Scaler]:
         data = widened(data, load_scaling(options.use_scaling)[0], options.data)
     X = stored(data.X, "dense" if given_kernel else options.storage, options.dtype)
     return Data(X, y, data.names), y, scale
+
+
+def _refuse_doubled_names(names: list[str] | None, path: str) -> None:
+    """By which `predict` would not find its columns."""
+    doubled = [name for name, times in Counter(names or ()).items() if times > 1]
+    if doubled:
+        raise DataError(
+            f"{path}: several columns are called {doubled[0]!r}, and predict finds columns by their names; rename "
+            "them, or leave all but one out by their numbers, as in --drop 3"
+        )
+
+
+def _warn_of_many_classes(y: np.ndarray, options: argparse.Namespace) -> None:
+    """Where whole numbers are so many classes that they are likely to be numbers to predict."""
+    count = len(np.unique(y)) if options.task in CLASSIFIERS and y.dtype.kind in "iuf" else 0
+    if count > _FEW_CLASSES and count * _ROWS_A_CLASS > len(y):
+        say(
+            f"parablock: warning: the target has {count:,} different numbers in {len(y):,} rows, and each is taken for "
+            "a class; if they are numbers to predict, train with --task svr or ridge"
+        )
 
 
 def _described(X: Any) -> str:

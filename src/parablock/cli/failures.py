@@ -35,12 +35,12 @@ def explained(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     else:
         text = f"{type(error).__name__}: {error}; this should not happen, --traceback shows where it did"
-    return printable(" ".join(text.split()))
+    return " ".join(text.split())
 
 
 def say(text: str) -> None:
     """A line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def guarded(work: Callable[[], int], show_traceback: bool, ranks: bool = False) -> int:
@@ -83,7 +83,7 @@ def _messages() -> Iterator[None]:
     logger.addHandler(handler)
 
     def show(message: Any, *place: Any, **more: Any) -> None:
-        say(f"parablock: warning: {printable(' '.join(str(message).split()))}")
+        say(f"parablock: warning: {' '.join(str(message).split())}")
 
     try:
         with warnings.catch_warnings():

@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 from argparse import ArgumentTypeError
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from parablock.cli.failures import WRONG_USAGE
+from parablock.cli.words import printable
+from parablock.replacing import check_writable
 
 _MOST = 10**15  # of anything that is counted
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -30,7 +33,8 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USAGE, f"parablock: error: {message} ('{self.prog} --help' lists the options)\n")
+        text = " ".join(message.split())
+        self.exit(WRONG_USAGE, printable(f"parablock: error: {text} ('{self.prog} --help' lists the options)\n"))
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +89,14 @@ def count(text: str) -> int:
     return 0 if text == "0" else whole(text)
 
 
+def seed(text: str) -> int:
+    """As NumPy takes it."""
+    value = count(text)
+    if value >= 2**32:
+        raise ArgumentTypeError(f"{text!r} is too large; the most is {2**32 - 1:,}")
+    return value
+
+
 def gamma(text: str) -> float | str:
     return text if text in ("scale", "auto") else positive(text)
 
@@ -133,6 +145,13 @@ def output(text: str) -> str:
     """A file to write, whose folder is there: better said before the work than after it."""
     if text == "-":
         raise ArgumentTypeError("this is not written to standard output; name a file")
+    if not text:
+        raise ArgumentTypeError("the name is empty; name a file")
+    try:
+        with suppress(FileNotFoundError):
+            os.stat(text)
+    except (OSError, ValueError) as error:  # a name that is too long, links in a circle, a file for a folder
+        raise ArgumentTypeError(f"{text!r} cannot be a file: {getattr(error, 'strerror', error)}") from error
     if os.path.exists(text) and not os.path.isfile(text) and not os.path.isdir(text):
         return text  # a pipe, or a device such as /dev/null
     folder = os.path.dirname(os.path.realpath(text))
@@ -142,6 +161,10 @@ def output(text: str) -> str:
         raise ArgumentTypeError(f"{text!r} is a folder, not a file")
     if not os.access(folder, os.W_OK):
         raise ArgumentTypeError(f"the folder of {text!r} may not be written to")
+    try:
+        check_writable(text)
+    except OSError as error:
+        raise ArgumentTypeError(f"{text!r} cannot be written: {error.strerror or error}") from None
     return text
 
 

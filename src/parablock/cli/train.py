@@ -131,7 +131,7 @@ def _add_run(group: Any) -> None:
         help="of the features; by default as in the file, text: float64",
     )
     add("--storage", choices=["auto", "dense", "sparse"], default="auto", help="of the features in memory (auto)")
-    add("--seed", type=kinds.count, default=0, help="of the random generator (0)")
+    add("--seed", type=kinds.seed, default=0, help="of the random generator (0)")
     add("--log", metavar="FILE", type=kinds.output, help="write a line of JSON an iteration, for 'parablock report'")
     add("--verbose", action="store_const", const=1, default=0, help="write a line an iteration to standard error")
     add("-q", "--quiet", action="store_true", help="say nothing but errors and warnings")
@@ -139,7 +139,7 @@ def _add_run(group: Any) -> None:
 
 def _megabytes(text: str) -> str:
     """svm-train's cache size is a number of megabytes."""
-    return f"{text}MB" if text.replace(".", "", 1).isdigit() else kinds.memory(text)
+    return kinds.memory(f"{text}MB" if text.replace(".", "", 1).isdigit() else text)
 
 
 def run(options: argparse.Namespace) -> int:

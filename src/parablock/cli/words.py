@@ -35,7 +35,7 @@ def on_a_line(text: str, among_others: bool = False) -> str:
 
 def printable(text: str) -> str:
     """For a message: characters that are not printed, such as those that steer a terminal, as they are escaped."""
-    return "".join(letter if letter.isprintable() or letter.isspace() else ascii(letter)[1:-1] for letter in text)
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 def _is_number(text: str) -> bool:

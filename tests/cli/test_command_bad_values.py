@@ -19,6 +19,7 @@ GOOD = {
         "d.npz --task logistic -v 2 --max-iter 3",
     ],
     "predict": ["m.pbk d.svm", "m.model d.npz -o out.txt"],
+    "certify": ["m.pbk d.svm"],
     "info": ["m.pbk"],
     "convert": ["d.csv o.npy --target kind --labels-out l.npy", "d.svm o.npz", "m.pbk o.model"],
     "plan": ["--rows 1000 --features 10"],
@@ -89,4 +90,4 @@ def test_no_value_of_any_option_ends_in_anything_but_one_line(command, line, par
 
 
 def test_every_command_is_tried():
-    assert {*GOOD, "demo"} >= {*COMMANDS} - {"certify", "warm-up"}
+    assert {*GOOD, "demo"} >= {*COMMANDS} - {"warm-up"}

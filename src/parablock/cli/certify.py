@@ -36,7 +36,7 @@ def make_parser() -> Parser:
     add("model", metavar="MODEL", help="file of 'parablock train'")
     add("data", metavar="DATA", help="file with the training rows; - is standard input")
     add("--hold-out", metavar="SHARE", type=kinds.share, help="without what 'train --early-stopping' held out (0.1)")
-    add("--seed", type=kinds.count, default=0, help="that it drew these with (0)")
+    add("--seed", type=kinds.seed, default=0, help="that it drew these with (0)")
     add("--json", action="store_true", help="as JSON")
     add("--jobs", metavar="N", type=kinds.jobs, help="threads; by default all cores")
     add("-m", "--memory-limit", metavar="SIZE", type=kinds.memory, help="for rows and kernel values: 500MB, 2GB")

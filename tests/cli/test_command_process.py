@@ -184,7 +184,9 @@ def test_sigterm_leaves_a_checkpoint_to_go_on_from(tmp_path, hard):
     assert process.returncode == 143, err
     assert out == ""
     assert "Traceback" not in err
-    assert re.search(r"parablock: Terminated after iteration \d+; the checkpoint run.checkpoint is of iteration \d+", err)
+    message = r"parablock: Terminated after iteration (\d+); the checkpoint run.checkpoint is of iteration (\d+)\."
+    reached, kept = re.search(message, err).groups()
+    assert reached == kept
     assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
 
 

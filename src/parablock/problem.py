@@ -299,12 +299,16 @@ def _moved(
     kink: float,
     weight: np.ndarray,
 ) -> np.ndarray:
-    point = np.empty_like(coef)
+    point, size = np.empty_like(coef), 0.0
     for i in range(len(coef)):
-        value = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])
+        point[i] = min(max(coef[i] + beta * direction[i], lower[i]), upper[i])
+        size = max(size, abs(coef[i]), abs(point[i]))
+    for i in range(len(coef)):
+        value = point[i]
         # Rounding must not leave a variable a hair away from a bound or kink that it has reached, nor must steps
-        # shorter than 1 bring it nearer for ever.
-        near = max(1e-12 * abs(direction[i]), 1e-13 * weight[i])
+        # shorter than 1 bring it nearer for ever. What is near is measured by the coefficients that there are: of a
+        # very large C hardly any use is made, and what is little beside it is not little beside them.
+        near = max(1e-12 * abs(direction[i]), 1e-13 * min(weight[i], size))
         value = lower[i] if abs(value - lower[i]) <= near else value
         value = upper[i] if abs(value - upper[i]) <= near else value
         point[i] = kink if abs(value - kink) <= near else value

@@ -52,6 +52,7 @@ from parablock.solver import (
     evenly,
     minimise,
 )
+from parablock.solver.checking import doubt_about
 from parablock.solver.direct import System, solved_directly
 from parablock.solver.pbm import CONVERGED, STALLED
 from parablock.solver.units import Units
@@ -71,6 +72,8 @@ _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 _MANY_COLUMNS, _BY_FEATURES = 1 << 22, (TreePartitioner, KMeansPartitioner)
 # Squared error of so many rows is solved by Cholesky factorisation of their kernel matrix, which then takes 512 MB.
 _DIRECT_ROWS = 8192
+# Of problems this small the objective is computed a second time.
+_CHECKED_ROWS = 1000
 # Problems this small are solved far beyond the tolerance.
 _TINY, _TINY_FLOOR = 512, 1e-7
 
@@ -291,7 +294,9 @@ class Ground:
                 watch,
             )
         best = None if watch is None else watch.best()
-        solution = solution.put_back(order) if best is None else self._instead(solution, best, ordered, units)
+        if best is None:
+            return self._checked(problem, solution.put_back(order))
+        solution = self._instead(solution, best, ordered, units)
         return Trained(solution, self.partition, self.centre, self.X.dtype)
 
     def _instead(self, last: Solution, best: Solution, problem: Problem, units: Units) -> Solution:
@@ -312,6 +317,23 @@ class Ground:
         state = units.outside(State(coef, decision, last.state.iteration, measures)).put_back(order)
         measures = [replace(measure, bias=bias) for measure, bias in zip(state.measures, biases, strict=True)]
         return replace(last, state=replace(state, measures=measures), local=best.local)
+
+    def _small_matrix(self) -> np.ndarray | None:
+        """The kernel matrix of all rows, where they are few and it costs little."""
+        if not isinstance(self.crew, LocalCrew) or len(self.order) > _CHECKED_ROWS or self.kernel.overlap == "called":
+            return None
+        before, place = self.device.kernel_evaluations, np.argsort(self.order)
+        values = self.device.gram(self.kernel, self.crew.samples, self.crew.samples)
+        self.device.kernel_evaluations = before  # which tells what training needed
+        return values[np.ix_(place, place)]
+
+    def _checked(self, problem: Problem, solution: Solution) -> Trained:
+        """The solution; if it was taken for the optimum, after a look at it by other means."""
+        if solution.reason == CONVERGED:
+            doubt = self.crew.agree(doubt_about(problem, solution.state, self._small_matrix()))
+            if doubt is not None:
+                solution = replace(solution, reason=STALLED, doubt=doubt)
+        return Trained(solution, self.partition, self.centre, self.X.dtype)
 
     @cached_property
     def _system(self) -> System:
@@ -352,7 +374,7 @@ class Ground:
         solution = Solution(state, [record], reason, record.kernel_evaluations, None)
         if watch is not None:
             watch.end(record, lambda: solution)
-        return Trained(solution.put_back(self.order), self.partition, self.centre, self.X.dtype)
+        return self._checked(problem, solution.put_back(self.order))
 
 
 def prepared_directly(

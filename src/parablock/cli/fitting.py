@@ -51,7 +51,8 @@ def fit(model: Any, data: Data, scale: Scaler, options: argparse.Namespace, tell
     model.set_callbacks(*callbacks)
     started = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said below, in the words of options
+        # Why training ended is said below, in the words of options; what a converged model is worth is not.
+        warnings.filterwarnings("ignore", ".* outer iterations: the largest violation", ConvergenceWarning)
         model.fit(X, y)
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)

@@ -472,6 +472,13 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             self._warn_of_what_it_means(solution, problem, X)
         if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
             return
+        if solution.doubt is not None:
+            warnings.warn(
+                f"After {self.n_iter_} outer iterations all seemed converged, but {solution.doubt}: the arithmetic has "
+                f"lost its digits. Lower C={self.C:g}, or scale the data.",
+                ConvergenceWarning,
+            )
+            return
         reached = (
             f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
             f"{solution.state.relative_gap:.3g} of the objective"

@@ -73,6 +73,8 @@ class Solution:
     kernel_evaluations : int
     local : LocalStep or None
         Of the last iteration over the fixed partition.
+    doubt : str or None
+        Why a solution that the solver took for the optimum is not; its reason is then "stalled".
     """
 
     state: State
@@ -80,6 +82,7 @@ class Solution:
     reason: str
     kernel_evaluations: int
     local: LocalStep | None
+    doubt: str | None = None
 
     def put_back(self, order: np.ndarray) -> Solution:
         """The same where row i is called order[i]."""

@@ -45,7 +45,8 @@ class CardProblem(Problem):
     def moved(self, output: int, coef: Tensor, direction: Tensor, beta: float) -> Tensor:
         lower, upper, weight = self.lower[output], self.upper[output], self.weight[output]
         value = torch.minimum(torch.maximum(coef + beta * direction, lower), upper)
-        near = torch.maximum(1e-12 * direction.abs(), 1e-13 * weight)
+        size = torch.maximum(coef.abs(), value.abs()).max()
+        near = torch.maximum(1e-12 * direction.abs(), 1e-13 * torch.minimum(weight, size))
         value = torch.where((value - lower).abs() <= near, lower, value)
         value = torch.where((value - upper).abs() <= near, upper, value)
         kink = self.loss.kink

@@ -177,9 +177,10 @@ def test_folds_are_solved_in_the_same_units():
         model = KernelRidge(gamma=0.5, random_state=0)
         folds = Folds.of(model, s * NOISY, np.ones(300), list(KFold(3).split(X)))
         settings = model._settings("tree")
-        found.append(list(search(X, folds, np.array([0.1, 10.0]), [0.5], settings, np.random.default_rng(0))))
+        rng = np.random.default_rng(0)
+        found.append(list(search(X, s * NOISY, folds, np.array([0.1, 10.0]), [0.5], settings, rng)))
         for one in found[-1]:
-            assert one.reason == "converged"
+            assert one.finished
             for (train, _), prediction in zip(folds.splits, one.predictions, strict=True):
                 alone = KernelRidge(C=[0.1, 10.0][one.C], gamma=0.5).fit(X[train], s * NOISY[train])
                 assert prediction[0] == pytest.approx(alone.predict(X), abs=5e-3 * s)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from parablock.solver import BlockSolver
     from parablock.tables import AutoKernelClassifier, AutoKernelRegressor
     from parablock.training import solve
+    from parablock.warming import warm_up
 
 __version__ = "0.1.0"
 
@@ -63,6 +64,7 @@ __all__ = [
     "plan",
     "save",
     "solve",
+    "warm_up",
 ]
 
 # Numba and scikit-learn take a second to import: what needs them is imported when it is first named.
@@ -82,6 +84,7 @@ _HOMES = {
     "plan": "planning",
     "save": "models",
     "solve": "training",
+    "warm_up": "warming",
 }
 _MODULES = (
     "callbacks", "datasets", "engines", "estimators", "kernels", "losses", "models", "monitor", "partition", "planning",

@@ -50,7 +50,7 @@ class Problem:
     @classmethod
     def build(cls, loss: Loss, target: np.ndarray, weight: np.ndarray, intercept: bool) -> Problem:
         target = np.ascontiguousarray(np.atleast_2d(target), dtype=np.float64)
-        weight = np.ascontiguousarray(np.broadcast_to(weight, target.shape), dtype=np.float64)
+        weight = np.array(np.broadcast_to(weight, target.shape), dtype=np.float64, order="C")
         lower, upper = np.empty_like(target), np.empty_like(target)
         for output in range(len(target)):
             _bounds(
@@ -102,6 +102,7 @@ class Problem:
     def moved(self, output: int, coef: np.ndarray, direction: np.ndarray, beta: float) -> np.ndarray:
         """coef + beta d, exactly on the bounds and kinks that it reaches."""
         lower, upper, weight = self.lower[output], self.upper[output], self.weight[output]
+        coef, direction = np.ascontiguousarray(coef), np.ascontiguousarray(direction)
         return _moved(coef, direction, beta, lower, upper, self.loss.kink, weight)
 
     def measure(self, output: int, coef: np.ndarray, decision: np.ndarray, bias: float | None = None) -> Measure:

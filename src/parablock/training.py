@@ -10,7 +10,6 @@ minimise     Algorithm 1                                        (section 4)
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from parablock.kernels import Called, Kernel
 from parablock.large_numbers import fits_float
 from parablock.losses import Loss, SquaredError
 from parablock.mapped import is_mapped, is_sparse
-from parablock.monitor import Checkpoint, CheckpointError, Progress, Record
+from parablock.monitor import Checkpoint, CheckpointError, Progress, Record, Stopwatch
 from parablock.monitor.checkpoint import Keeper, Snapshot, read_for, refuse_unwritable
 from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
 from parablock.precision import crew_with_digits, rows_in
@@ -242,8 +241,8 @@ class Ground:
     centre : ndarray or None
         What was subtracted from the data.
     progress : Progress
-    started : float
-        The time from which the seconds of a history count.
+    stopwatch : Stopwatch
+        From whose start the seconds of a history count.
     """
 
     X: Any
@@ -256,7 +255,7 @@ class Ground:
     order: np.ndarray
     centre: np.ndarray | None
     progress: Progress
-    started: float
+    stopwatch: Stopwatch
 
     def train(
         self,
@@ -286,7 +285,7 @@ class Ground:
                 replace(options, rest=options.rest and rest),
                 State.at(ordered, coef, decision),
                 rng,
-                self.started,
+                self.stopwatch,
                 units,
                 self.progress.iteration if crew.is_first else lambda record: None,
                 keeper,
@@ -357,7 +356,8 @@ class Ground:
         record = Record(
             iteration=1,
             kind="cholesky",
-            seconds=time.perf_counter() - self.started,
+            seconds=self.stopwatch.seconds(),
+            seconds_compiling=self.stopwatch.seconds_compiling(),
             objective=state.objective,
             duality_gap=state.duality_gap,
             violation=state.violation,
@@ -387,7 +387,7 @@ def prepared_directly(
 @contextmanager
 def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generator) -> Iterator[Ground]:
     """Make the rows of X ready to train on."""
-    started = time.perf_counter()
+    stopwatch = Stopwatch()
     engine = make_engine(settings.engine)
     progress = Progress(settings.verbose, engine.stream())
     partitioner = make_partitioner(settings.partition, X.shape[0])
@@ -411,7 +411,7 @@ def prepared(X: Any, kernel: Kernel, settings: Settings, rng: np.random.Generato
         # Block after block, so that neighbours are side by side in memory too, and read in long stretches.
         order = np.concatenate(partition.blocks)
         crew = crew.ordered(order)  # the rows as they were before are no longer needed
-        yield Ground(X, kernel, settings, device, crew, partitioner, partition, order, centre, progress, started)
+        yield Ground(X, kernel, settings, device, crew, partitioner, partition, order, centre, progress, stopwatch)
 
 
 def _with_entries(X: Any, kernel: Kernel, partitioner: Partitioner) -> tuple[Any, np.ndarray | None]:

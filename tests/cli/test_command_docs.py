@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parablock.cli import COMMANDS
+from parablock.cli import COMMANDS, module_of
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 
@@ -28,17 +28,17 @@ def code_blocks(text):
 def test_commands_of_the_documentation_are_understood(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = list(shown_commands(code_blocks(DOCUMENT)))
-    assert {arguments[0] for arguments in shown} >= set(COMMANDS) - {"demo"}
+    assert {arguments[0] for arguments in shown} >= set(COMMANDS) - {"demo", "warm-up"}
     for command, *arguments in shown:
-        import_module(f"parablock.cli.{command}").make_parser().parse_args(arguments)
+        import_module(module_of(command)).make_parser().parse_args(arguments)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_of_the_help_are_understood(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    parser = import_module(f"parablock.cli.{command}").make_parser()
+    parser = import_module(module_of(command)).make_parser()
     shown = list(shown_commands(parser.epilog or ""))
-    assert len(shown) >= 3 or command in ("info", "report", "demo")
+    assert len(shown) >= 3 or command in ("info", "report", "warm-up", "demo")
     for name, *arguments in shown:
         assert name == command
         parser.parse_args(arguments)
@@ -46,7 +46,7 @@ def test_commands_of_the_help_are_understood(command, tmp_path, monkeypatch):
 
 def test_every_option_of_train_and_predict_is_documented():
     for command in ("train", "predict"):
-        parser = import_module(f"parablock.cli.{command}").make_parser()
+        parser = import_module(module_of(command)).make_parser()
         options = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
         missing = {option for option in options - {"--help"} if option not in DOCUMENT}
         assert not missing
@@ -62,7 +62,7 @@ def test_python_code_runs(capsys):
 def test_commands_about_flowers_do_what_they_say(parablock):
     rows = "".join(f"{place % 7},{place % 5},{'iris' if place % 2 else 'rose'}\n" for place in range(40))
     Path("flowers.csv").write_text("length,width,species\n" + rows)
-    texts = [code_blocks(DOCUMENT), *(import_module(f"parablock.cli.{name}").make_parser().epilog for name in COMMANDS)]
+    texts = [code_blocks(DOCUMENT), *(import_module(module_of(name)).make_parser().epilog for name in COMMANDS)]
     shown = [arguments for text in texts for arguments in shown_commands(text or "") if "flowers.csv" in arguments]
     assert {arguments[0] for arguments in shown} == {"train", "convert"}
     for arguments in shown:

@@ -17,7 +17,7 @@ from parablock.callbacks.log_file import FORMAT, refuse_other_file
 from parablock.callbacks.support import run_of
 from parablock.callbacks.surroundings import machine, plain, settings, versions
 from parablock.callbacks.watching import Run
-from parablock.monitor import relative_gap
+from parablock.monitor import relative_gap, seconds_compiling
 
 _MOST_BLOCKS = 4096  # whose sizes are listed
 
@@ -67,6 +67,7 @@ class JSONLog(Callback):
         # Half a letter, as a file's name may have, is written as JSON escapes it.
         memory.file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - until the fit ended
         memory.identifier, memory.trouble, memory.exception = uuid.uuid4().hex[:12], False, sys.exception()
+        memory.compiled = seconds_compiling()
         if torn:
             memory.file.write("\n")
         estimator = run.estimator
@@ -103,7 +104,7 @@ class JSONLog(Callback):
 
     def iterated(self, run: Run) -> None:
         scores = {"score": run.scorers[0].score(run)} if run.scorers else {}
-        self._write(run, event="iteration", **asdict(run.record), **scores, elapsed=run.seconds)
+        self._write(run, event="iteration", **asdict(run.record), **scores)
 
     def ended(self, run: Run) -> None:
         memory = run.memory(self)
@@ -119,11 +120,10 @@ class JSONLog(Callback):
 
     def _write(self, run: Run, event: str, **what: Any) -> None:
         memory = run.memory(self)
-        head = {"event": event, "run": memory.identifier}
-        if event != "iteration":
-            head["elapsed"] = run.seconds
+        line = {"event": event, "run": memory.identifier, **what}
+        line |= {"elapsed": run.seconds, "compiling": seconds_compiling() - memory.compiled}
         try:
-            memory.file.write(json.dumps(plain(head | what), ensure_ascii=False, allow_nan=False) + "\n")
+            memory.file.write(json.dumps(plain(line), ensure_ascii=False, allow_nan=False) + "\n")
             memory.file.flush()
         except OSError as error:
             # A disk that is full must not end a long run.

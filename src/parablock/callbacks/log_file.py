@@ -55,6 +55,8 @@ class Log:
         The validation score of every record; nan where there is none.
     elapsed : list of float
         Seconds since this process began to fit, of every record; nan where that is not told.
+    compiling : list of float
+        Those among them that went to compiling functions.
     end : dict or None
         Why training ended, and its certificate; None for a run that was killed or still goes on.
     number, count : int
@@ -79,6 +81,7 @@ class Log:
     history: list[Record] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     elapsed: list[float] = field(default_factory=list)
+    compiling: list[float] = field(default_factory=list)
     end: dict[str, Any] | None = None
     number: int = 1
     count: int = 1
@@ -200,7 +203,11 @@ def _add(runs: dict[str, Log], name: str, line: dict[str, Any]) -> None:
         runs[run].ready = line
     elif event == "iteration":
         runs[run].history.append(_record(line))
-        for name, column in (("score", runs[run].scores), ("elapsed", runs[run].elapsed)):
+        for name, column in (
+            ("score", runs[run].scores),
+            ("elapsed", runs[run].elapsed),
+            ("compiling", runs[run].compiling),
+        ):
             value = number_or_none(line.get(name))
             column.append(math.nan if value is None else value)
     elif event == "end":

@@ -9,7 +9,7 @@ from typing import Any
 
 from parablock.callbacks.base import Callback
 from parablock.callbacks.watching import Run
-from parablock.monitor import seconds_left, share_done
+from parablock.monitor import is_compiling, seconds_left, share_done
 
 _WIDEST_BAR, _NARROWEST_BAR = 40, 8
 _ONE_AT_A_TIME = threading.Lock()  # two bars would write over each other
@@ -76,8 +76,11 @@ def _facts(run: Run, tol: float) -> Iterator[tuple[str, str]]:
     """What to tell, the most important first."""
     if run.ended:
         yield "", run.estimator.stop_reason_
-    if not run.history:
+    if is_compiling() and not run.ended:
+        yield "", "compiling"
+    elif not run.history:
         yield "", "making blocks"
+    if not run.history:
         yield "elapsed", _clock(run.seconds)
         return
     record = run.record

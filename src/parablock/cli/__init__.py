@@ -22,6 +22,7 @@ COMMANDS = {
     "convert": "write a model or a data file in another format",
     "plan": "forecast memory, communication and time of a fit",
     "report": "make a web page of the log of a fit",
+    "warm-up": "compile once what all later commands and fits need",
     "demo": "train on bundled data beside scikit-learn",
 }
 
@@ -78,6 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return guarded(lambda: _run(given), show_traceback="--traceback" in given, ranks=asks_for_mpi(given))
 
 
+def module_of(command: str) -> str:
+    """Where a command is implemented."""
+    return f"parablock.cli.{command.replace('-', '_')}"
+
+
 def _run(arguments: list[str]) -> int:
     command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if command in ("-h", "--help", "help"):
@@ -93,6 +99,6 @@ def _run(arguments: list[str]) -> int:
         near = get_close_matches(command, COMMANDS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"{command!r} is no command; {hint}")
-    module = import_module(f"parablock.cli.{command}")
+    module = import_module(module_of(command))
     status: int = module.run(module.make_parser().parse_args(rest))
     return status

@@ -46,7 +46,7 @@ def fitted_to_json(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray
             **{name: float(getattr(estimator, name)) for name in _FRACTIONS},
             "stop_reason_": estimator.stop_reason_,
         },
-        "history": {"columns": [field.name for field in fields(Record)], "kinds": _kinds(estimator.history_)},
+        "history": {"columns": _columns(estimator.history_), "kinds": _kinds(estimator.history_)},
         "partition": {
             "method": partition.method,
             "kernel_mass_inside": float(partition.kernel_mass_inside),
@@ -177,9 +177,15 @@ def _kinds(history: Sequence[Record]) -> list[str]:
     return sorted({record.kind for record in history})
 
 
+def _columns(history: Sequence[Record]) -> list[str]:
+    """What records have, but for the time of compilation where there was none: older versions do not know it."""
+    names = [field.name for field in fields(Record)]
+    return [name for name in names if name != "seconds_compiling" or any(vars(record)[name] for record in history)]
+
+
 def _table(history: Sequence[Record]) -> np.ndarray:
     """One row a record; of its kind the number."""
-    columns, kinds = [field.name for field in fields(Record)], _kinds(history)
+    columns, kinds = _columns(history), _kinds(history)
     rows = [{**vars(record), "kind": kinds.index(record.kind)} for record in history]
     return np.array([[row[name] for name in columns] for row in rows], dtype=np.float64).reshape(-1, len(columns))
 

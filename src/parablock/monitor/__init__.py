@@ -1,7 +1,7 @@
 """What is seen and remembered of a run."""
 
 from parablock.monitor.checkpoint import Checkpoint, CheckpointError
-from parablock.monitor.compilation import announce_compilation
+from parablock.monitor.compilation import Stopwatch, is_compiling, seconds_compiling
 from parablock.monitor.history import Record, relative_gap
 from parablock.monitor.progress import Progress, seconds_left, share_done
 
@@ -10,8 +10,10 @@ __all__ = [
     "CheckpointError",
     "Progress",
     "Record",
-    "announce_compilation",
+    "Stopwatch",
+    "is_compiling",
     "relative_gap",
+    "seconds_compiling",
     "seconds_left",
     "share_done",
 ]

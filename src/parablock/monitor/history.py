@@ -17,7 +17,7 @@ class Record:
         What the blocks were: "partition", "regrouped" or "bridge"; "check", when no variable moved but the rows that
         had been left to rest were looked at; or "cholesky", when squared error was solved at once as a linear system.
     seconds : float
-        Since the start of the fit.
+        Since the start of the fit, without those of compilation.
     objective : float
         The minimised dual objective f after the iteration, summed over outputs; it never rises.
     duality_gap : float
@@ -44,6 +44,9 @@ class Record:
         By all machines in this iteration.
     seconds_waiting : float
         That a machine waited for others in this iteration, on average; sending takes part of it.
+    seconds_compiling : float
+        That went, beside `seconds`, to compiling functions that this process needed for the first time and that were
+        not in Numba's cache; with the first iteration also those of what came before it.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Record:
     kernel_evaluations: int
     bytes_sent: int = 0
     seconds_waiting: float = 0.0
+    seconds_compiling: float = 0.0
 
     @property
     def relative_gap(self) -> float:

@@ -42,6 +42,8 @@ class Progress:
         if not self._started:
             self.say(_HEADER)
             self._started = True
+        if record.seconds_compiling > 0.0:
+            self.say(f"compiled for {record.seconds_compiling:.1f} s, which are not among those of the next line")
         self.say(
             f"{record.iteration:9d} {f'{record.blocks} {record.kind}':>14} {record.watched:9d} {record.active:9d} "
             f"{record.step:6.3f} {record.objective:14.7g} {record.relative_gap:9.2e} {record.violation:9.2e} "

@@ -13,7 +13,7 @@ from parablock.monitor import Record
 from parablock.plots.style import INK, curve, dress, legend, level, need_matplotlib, panels
 
 _ROUNDING = 1e-12  # differences of objectives that are smaller are chance
-_ACROSS = {"seconds": "seconds since the start of the fit", "iteration": "outer iteration"}
+_ACROSS = {"seconds": "seconds since the start of the fit, without compilation", "iteration": "outer iteration"}
 
 
 class ConvergenceDisplay:

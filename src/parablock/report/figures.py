@@ -4,9 +4,10 @@ it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -145,20 +146,27 @@ def _blocks(log: Log) -> str:
 
 
 def phases(log: Log) -> list[tuple[str, float]]:
-    """Where the time went: preparing, each kind of iteration, and closing; nothing where the log does not tell."""
+    """Where the time went: compiling, preparing, each kind of iteration, and closing; nothing where the log does not
+    tell."""
     ready = number_or_none((log.ready or {}).get("elapsed"))
     if ready is None or not log.elapsed or any(math.isnan(one) for one in log.elapsed):
         return []
-    spent: dict[str, float] = {"preparing": ready}
-    before = ready
-    for record, now in zip(log.history, log.elapsed, strict=True):
-        name = _PHASES.get(record.kind, record.kind or "iterations")
-        spent[name] = spent.get(name, 0.0) + max(0.0, now - before)
+    names = [_PHASES.get(record.kind, record.kind or "iterations") for record in log.history]
+    ends = [("preparing", ready, _compiling(log.ready)), *zip(names, log.elapsed, log.compiling, strict=True)]
+    if (end := number_or_none((log.end or {}).get("elapsed"))) is not None:
+        ends.append(("closing", end, _compiling(log.end)))
+    spent: dict[str, float] = {}
+    compiling = before = 0.0
+    for name, now, compiled in ends:
+        more = compiled - compiling if compiled > compiling else 0.0  # old logs do not tell: nan
+        compiling += more
+        spent[name] = spent.get(name, 0.0) + max(0.0, now - before - more)
         before = now
-    end = number_or_none((log.end or {}).get("elapsed"))
-    if end is not None:
-        spent["closing"] = max(0.0, end - before)
-    return list(spent.items())
+    return ([("compiling", compiling)] if compiling else []) + list(spent.items())
+
+
+def _compiling(line: Mapping[str, Any] | None) -> float:
+    return number_or_none((line or {}).get("compiling")) or 0.0
 
 
 def phase_bar(spent: Sequence[tuple[str, float]]) -> str:

@@ -15,7 +15,6 @@ Several outputs share blocks and kernel values; each has its own direction and s
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -25,7 +24,7 @@ import numpy as np
 from parablock import vectors
 from parablock.devices.base import BlockStep, ReadableRows
 from parablock.engines.base import Ahead, Counts
-from parablock.monitor import Record
+from parablock.monitor import Record, Stopwatch
 from parablock.monitor.checkpoint import TERMINATED, Keeper, Snapshot, makes_no_sense
 from parablock.partition.regions import Regions
 from parablock.solver.iteration import Options, advance, solve
@@ -106,7 +105,7 @@ def minimise(
     options: Options,
     state: State,
     rng: np.random.Generator,
-    started: float,
+    stopwatch: Stopwatch,
     units: Units,
     on_iteration: Callable[[Record], None] = lambda record: None,
     keeper: Keeper | None = None,
@@ -115,13 +114,13 @@ def minimise(
 ) -> Solution:
     """Run Algorithm 1 on the whole of a problem from the given state, or go on from a snapshot of an earlier run.
 
-    A keyboard interrupt ends it early and in good order. `started` is the time from which seconds count. A keeper
+    A keyboard interrupt ends it early and in good order. `stopwatch` counts the seconds. A keeper
     writes checkpoints; when the process is asked to terminate, a last one is written before SystemExit is raised.
 
     Problem, state and tolerance are inside the units; what records, watcher, snapshots and the solution tell is outside
     of them.
     """
-    run = _Run(whole, schedule, options, state, rng, started, units, on_iteration, keeper, watcher)
+    run = _Run(whole, schedule, options, state, rng, stopwatch, units, on_iteration, keeper, watcher)
     if snapshot is not None:
         run.restore(snapshot)
     interrupted = False
@@ -170,7 +169,7 @@ class _Run:
         options: Options,
         state: State,
         rng: np.random.Generator,
-        started: float,
+        stopwatch: Stopwatch,
         units: Units,
         on_iteration: Callable[[Record], None],
         keeper: Keeper | None,
@@ -178,7 +177,7 @@ class _Run:
     ) -> None:
         self.units = units
         self.whole, self.schedule, self.options, self.rng = whole, schedule, options, rng
-        self.started, self.on_iteration, self.keeper = started, on_iteration, keeper
+        self.stopwatch, self.on_iteration, self.keeper = stopwatch, on_iteration, keeper
         self.watcher, self.stopped = watcher, False
         self.part, self.state = whole, state
         self.history: list[Record] = []
@@ -286,7 +285,7 @@ class _Run:
         objective, duality_gap, violation = self.units.certificate(self.state.measures)
         record = Record(
             iteration=self.state.iteration,
-            seconds=time.perf_counter() - self.started,
+            seconds=self.stopwatch.seconds(),
             objective=objective,
             duality_gap=duality_gap,
             violation=violation,
@@ -294,6 +293,7 @@ class _Run:
             kernel_evaluations=self._before.kernel_evaluations + counts.kernel_evaluations,
             bytes_sent=counts.bytes_sent - self._counts.bytes_sent,
             seconds_waiting=counts.seconds_waiting - self._counts.seconds_waiting,
+            seconds_compiling=self.stopwatch.seconds_compiling(),
             **what,
         )
         self._counts = counts
@@ -346,14 +346,15 @@ class _Run:
             "lookout": self._lookout.memory(),
             "idle": self.idle,
         }
-        seconds = time.perf_counter() - self.started
         coef, decision = of_everyone(state.coef), of_everyone(state.decision)
-        return Snapshot(coef, decision, last, rows, state.iteration, list(self.history), seconds, memory)
+        return Snapshot(
+            coef, decision, last, rows, state.iteration, list(self.history), self.stopwatch.seconds(), memory
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from there."""
         self.history = list(snapshot.history)
-        self.started -= snapshot.seconds
+        self.stopwatch.go_on_from(snapshot.seconds)
         self._before = Counts(self.history[-1].kernel_evaluations if self.history else 0)
         self.rng.bit_generator.state = snapshot.memory["random"]
         if snapshot.memory["schedule"]["kind"] == self.schedule.memory()["kind"]:

@@ -10,7 +10,7 @@ def test_code_in_the_document_runs(tmp_path, monkeypatch, capsys):
     for block in code:
         exec(compile("\n" * block.line + block.code, "<docs/watching.md>", "exec"), namespace)
     made = {path.name for path in tmp_path.iterdir()}
-    assert made == {"run.jsonl", "report.html", "convergence.png", "time.png", "partition.png"}
+    assert made == {"run.jsonl", "search.jsonl", "report.html", "convergence.png", "time.png", "partition.png"}
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "converged"
     assert printed[1].startswith("best after ")

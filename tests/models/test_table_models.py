@@ -78,6 +78,7 @@ def test_what_comes_back_predicts_the_same_bits(kept, name, tmp_path):
         assert np.array_equal(getattr(same, method)(new), getattr(model, method)(new))
     if hasattr(model, "predict_interval"):
         assert np.array_equal(same.predict_interval(new), model.predict_interval(new))
+    assert np.array_equal(same.feature_importances_, model.feature_importances_)
     assert same.stop_reason_ == model.stop_reason_
     assert np.array_equal(same.score_estimate_, model.score_estimate_, equal_nan=True)
     parablock.save(same, tmp_path / "b.pbk")

@@ -53,6 +53,8 @@ def table_to_json(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "score_estimate": float(model.score_estimate_),
         "stop_reason": model.stop_reason_,
     }
+    told["grouped"] = model._trial.group is not None
+    told["judges"] = _trial_to_tensors(model._trial, tensors)
     tensors |= {"rows": fitted.values, "mean": fitted.mean, **_columns_to_tensors(fitted.columns)}
     for i, machine in enumerate(fitted.machines):
         tensors |= _kernel_to_tensors(f"machine {i}", machine.kernel, machine.z)
@@ -61,8 +63,11 @@ def table_to_json(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         told |= {"classes": labels_to_json(model.classes_), "temperature": float(model.temperature_)}
     else:
         told["single_target"] = model._single_target
-        told["grouped"] = model._jackknife.trial.group is not None
-        told["judges"] = _jackknife_to_tensors(model._jackknife, tensors)
+        tensors |= {
+            "jackknife.place": model._jackknife.place.astype(np.int64),
+            "jackknife.residual": model._jackknife.residual,
+            "jackknife.weight": model._jackknife.weight,
+        }
         tensors |= {"target.mean": model._mean, "target.spread": model._spread}
         tensors["target.exponent"] = np.asarray(model._exponent, dtype=np.int64)
     return {"estimator": type(model).__name__, "parameters": parameters, "fitted": told}, tensors
@@ -86,6 +91,7 @@ def table_from_json(name: str, record: Fields, tensors: Tensors) -> AutoKernelCl
     model._reader = Reader(tuple(_source(told, one) for one in told.listed("sources", list)))
     told.require(len(model._reader.sources) == model.n_features_in_, "its columns are not as many as its features")
     model._fitted = _fitted_from_json(told, tensors, model._reader.n_levels)
+    model._trial = _trial(told, tensors, model._fitted)
     outputs = len(model._fitted.mean)
     model.score_estimate_ = told.number("score_estimate")
     model.stop_reason_ = told.text("stop_reason", _REASONS, "reason for its end")
@@ -102,7 +108,7 @@ def table_from_json(name: str, record: Fields, tensors: Tensors) -> AutoKernelCl
         model._spread = tensors.take("target.spread", FLOAT64, (outputs,))
         model._exponent = tensors.take("target.exponent", INT64, (outputs,))
         told.require(np.abs(model._exponent).max() < _MOST_EXPONENT, "the exponent of a target is too large")
-        model._jackknife = _jackknife(told, tensors, model._fitted)
+        model._jackknife = _jackknife(told, tensors, model._trial)
     told.done()
     record.done()
     tensors.done()
@@ -179,16 +185,9 @@ def _kernel_to_tensors(name: str, kernel: MetricKernel, z: np.ndarray) -> dict[s
     return {f"{name}.z": z, **more}
 
 
-def _jackknife_to_tensors(jackknife: Jackknife, tensors: dict[str, np.ndarray]) -> list[list[str]]:
-    """What intervals are made of; gives back the kernels of each judge. The rows are the first ones of the model."""
-    trial = jackknife.trial
-    tensors |= {
-        "trial.target": trial.target,
-        "trial.weight": trial.weight,
-        "trial.place": jackknife.place.astype(np.int64),
-        "trial.residual": jackknife.residual,
-        "trial.share": jackknife.weight,
-    }
+def _trial_to_tensors(trial: Trial, tensors: dict[str, np.ndarray]) -> list[list[str]]:
+    """Gives back the kernels of each judge. The rows are the first ones of the model."""
+    tensors |= {"trial.target": trial.target, "trial.weight": trial.weight}
     if trial.group is not None:
         tensors["trial.group"] = trial.group.astype(np.int64)
     for i, judge in enumerate(trial.judges):
@@ -200,16 +199,13 @@ def _jackknife_to_tensors(jackknife: Jackknife, tensors: dict[str, np.ndarray]) 
     return [[type(kernel).__name__ for kernel, _ in judge.machines] for judge in trial.judges]
 
 
-def _jackknife(told: Fields, tensors: Tensors, fitted: Fitted) -> Jackknife:
+def _trial(told: Fields, tensors: Tensors, fitted: Fitted) -> Trial:
     outputs = len(fitted.mean)
     target = tensors.take("trial.target", FLOAT64, (None, outputs))
     n = len(target)
     told.require(0 < n <= len(fitted.values), "it has more rows on trial than rows")
     weight = tensors.take("trial.weight", FLOAT64, (n,))
-    place = tensors.numbers("trial.place", n)
-    residual = tensors.take("trial.residual", FLOAT64, (len(place), outputs))
-    share = tensors.take("trial.share", FLOAT64, (len(place),))
-    told.require((weight > 0).all() and (share > 0).all(), "it has weights that are not positive")
+    told.require((weight > 0).all(), "it has weights that are not positive")
     grouped = told.take("grouped")
     told.require(type(grouped) is bool, "'grouped' is neither true nor false")
     group = tensors.numbers("trial.group", n) if grouped else None
@@ -234,7 +230,15 @@ def _jackknife(told: Fields, tensors: Tensors, fitted: Fitted) -> Jackknife:
         judges.append(Judge(replace(columns, codes=codes), machines, tensors.numbers(f"judge {i}.rows", n)))
     judged = np.sort(np.concatenate([judge.rows for judge in judges])) if judges else np.arange(n)
     told.require(np.array_equal(judged, np.arange(n)), "its judges do not judge every row once")
-    return Jackknife(Trial(judges, values, target, weight, group), place, residual, share)
+    return Trial(judges, values, target, weight, group)
+
+
+def _jackknife(told: Fields, tensors: Tensors, trial: Trial) -> Jackknife:
+    place = tensors.numbers("jackknife.place", len(trial.values))
+    residual = tensors.take("jackknife.residual", FLOAT64, (len(place), trial.target.shape[1]))
+    weight = tensors.take("jackknife.weight", FLOAT64, (len(place),))
+    told.require((weight > 0).all(), "it has weights that are not positive")
+    return Jackknife(trial, place, residual, weight)
 
 
 def _columns_to_tensors(columns: Columns) -> dict[str, np.ndarray]:

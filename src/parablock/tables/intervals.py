@@ -62,11 +62,15 @@ class Trial:
         share = (self.weight / self.weight.sum())[:, None]
         return (share.T @ self.target - share * self.target) / (1 - share)
 
+    def fits(self) -> list[list[JudgeFit]]:
+        """The machines of each judge, fitted with all rows."""
+        return [[_fit(self, judge, *machine) for machine in judge.machines] for judge in self.judges]
+
     def left_out(self, values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For some new rows at a time: predictions by the machines without row i, of shape (n_new, n_rows, n_outputs);
         the deviations of the new rows, as each row's judge has them, of shape (n_new, n_judges); and those of the rows,
         (n_rows,)."""
-        fits = [[_fit(self, judge, *machine) for machine in judge.machines] for judge in self.judges]
+        fits = self.fits()
         n, outputs = self.target.shape
         deviation = np.ones(n)
         for judge, both in zip(self.judges, fits, strict=True):
@@ -84,7 +88,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class JudgeFit:
     """One machine of a judge, fitted with all rows."""
 
     kernel: MetricKernel
@@ -97,10 +101,23 @@ class _Fit:
     ridge: float
     variance: np.ndarray  # of each row, by the machine without it, with the noise of a row of weight one
 
-    def at(self, view: View) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions without each row, and variances with all."""
+    def overlap(self, view: View) -> np.ndarray:
+        """Kernel values of new rows with those of the fit."""
         K = np.empty((len(view), len(self.train)))
         self.kernel.value(self.z, view, self.train, K, K)
+        return K
+
+    def members(self, rows: np.ndarray) -> list[np.ndarray]:
+        """For each of some rows of the fit those that are left out with it."""
+        if self.starts is None:
+            return [np.array([row]) for row in rows]
+        ends = np.append(self.starts[1:], len(self.train))
+        groups = np.searchsorted(self.starts, rows, side="right") - 1
+        return [np.arange(self.starts[g], ends[g]) for g in groups]
+
+    def at(self, view: View) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions without each row, and variances with all."""
+        K = self.overlap(view)
         CK = lapack.symmetric_times(self.inverse, K.T)
         moved = CK.T[:, :, None] * self.residual
         if self.starts is not None:
@@ -110,7 +127,7 @@ class _Fit:
         return (K @ self.alpha)[:, None, :] - moved, np.maximum(variance, self.ridge)
 
 
-def _fit(trial: Trial, judge: Judge, kernel: MetricKernel, z: np.ndarray) -> _Fit:
+def _fit(trial: Trial, judge: Judge, kernel: MetricKernel, z: np.ndarray) -> JudgeFit:
     view, ridge, n = judge.columns.view(trial.values), float(np.exp(z[-1])), len(trial.values)
     C = np.empty((n, n))
     kernel.value(z[:-1], view, None, C, C)
@@ -130,7 +147,7 @@ def _fit(trial: Trial, judge: Judge, kernel: MetricKernel, z: np.ndarray) -> _Fi
             factor = cho_factor(C[a:b, a:b], lower=True, check_finite=False)
             residual[a:b] = cho_solve(factor, alpha[a:b], check_finite=False)
     variance = np.maximum(1 / diagonal - ridge / trial.weight, 0) + ridge
-    return _Fit(kernel, z[:-1], view, C, alpha, residual, starts, ridge, variance)
+    return JudgeFit(kernel, z[:-1], view, C, alpha, residual, starts, ridge, variance)
 
 
 @dataclass(frozen=True)

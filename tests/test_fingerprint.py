@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from parablock.kernels import RBF, Called, Laplacian
 from parablock.losses import EpsilonInsensitive, SquaredError
 from parablock.mapped import MappedRows
 from parablock.problem import Problem
+from parablock.tensors import TensorRows
 
 ROWS, FEATURES = 700, 500  # many lines of words, and a rest
 X = np.random.default_rng(0).normal(size=(ROWS, FEATURES))
@@ -92,6 +94,7 @@ def test_it_does_not_matter_how_values_are_stored(tmp_path):
     expected = hash_of_rows(dense)
     assert expected[0] != expected[1]
     csr = sp.csr_matrix(dense)
+    tensor = TensorRows(torch.tensor(dense))
     with_zeros = sp.csr_matrix(X.astype(np.float32))
     with_zeros.data[with_zeros.data < 1] = 0
     backwards = csr.copy()
@@ -104,7 +107,7 @@ def test_it_does_not_matter_how_values_are_stored(tmp_path):
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for same in (
         dense.astype(np.float64), np.asfortranarray(dense), -0.0 + dense, csr, csr.astype(np.float64), with_zeros,
-        backwards, mapped, MappedRows(mapped), MappedRows(mapped, np.arange(ROWS)),
+        backwards, mapped, MappedRows(mapped), MappedRows(mapped, np.arange(ROWS)), tensor,
     ):  # fmt: skip
         np.testing.assert_array_equal(hash_of_rows(same), expected)
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from parablock import KernelLogisticRegression, KernelRidge, KernelSVC
+from parablock import CertificateError, KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.engines import DaskEngine
 from tests.engines.problems import PROBLEMS, moons, numbers, outcome
 
@@ -80,6 +80,9 @@ class TestCollections:
         weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
         model = KernelSVC(**SETTINGS).fit(da.from_array(X, chunks=(80, 2)), y, sample_weight=weight)
         assert_same(outcome(model, X), outcome(KernelSVC(**SETTINGS).fit(X, y, sample_weight=weight), X))
+        assert model.certify(X, y, weight).dual_objective == pytest.approx(model.dual_objective_, rel=1e-9)
+        with pytest.raises(CertificateError, match="on this machine alone"):
+            model.certify(da.from_array(X, chunks=(80, 2)), y, weight)
 
     def test_sparse_chunks(self, client):
         X, y = PROBLEMS["csr"][1]()

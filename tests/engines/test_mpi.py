@@ -32,6 +32,7 @@ def test_ranks_find_the_same_solutions(expected, ranks, data, exchange):
     for name, there in found.items():
         here = expected[name]
         assert there["objective"] == pytest.approx(here["objective"], rel=1e-6), name
+        assert there["certified"] == pytest.approx(there["objective"], rel=1e-9), name
         scale = np.abs(here["decision"]).max()
         np.testing.assert_allclose(there["decision"], here["decision"], atol=2e-3 * scale, err_msg=name)
 

@@ -112,6 +112,15 @@ def test_it_does_not_matter_how_values_are_stored(tmp_path):
         np.testing.assert_array_equal(hash_of_rows(same), expected)
 
 
+def test_very_many_features_have_keys_of_their_own():
+    wide = sp.csr_matrix((X[:30].ravel(), np.tile(np.arange(FEATURES) * 10**6, 30), np.arange(31) * FEATURES),
+                         shape=(30, FEATURES * 10**6))  # fmt: skip
+    narrow = sp.csr_matrix(X[:30])
+    few = sp.csr_matrix((narrow.data, narrow.indices, narrow.indptr), shape=(30, 10**9))
+    np.testing.assert_array_equal(hash_of_rows(few), hash_of_rows(narrow))  # computed, and from a table
+    assert not np.array_equal(hash_of_rows(wide), hash_of_rows(few))
+
+
 @given(places, st.booleans(), st.sampled_from([np.float32, np.float64]))
 def test_the_last_bit_of_one_value_counts(place, sparse, dtype):
     rows = X.astype(dtype)

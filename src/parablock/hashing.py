@@ -19,9 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from parablock.compiling import njit
-from parablock.mapped import stretches
+from parablock.mapped import is_sparse, stretch_of_csr, stretches
 
 _LANES = 2
+_MOST_KEYS = 1 << 16  # of sparse rows with more features than that, keys are computed for every entry
 
 
 def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0, dtype: Any = None) -> np.ndarray:
@@ -44,13 +45,14 @@ def hash_of_rows(X: Any, columns: Sequence[np.ndarray] = (), first: int = 0, dty
     """
     n_features = X.shape[1]
     total = np.zeros(_LANES, dtype=np.uint64)
-    own_keys = _keys(0, 0 if sp.issparse(X) else n_features)
+    own_keys = _keys(0, n_features if n_features <= _MOST_KEYS or not is_sparse(X) else 0)
     keys_of_columns = _keys(n_features, len(columns))
     for start, stop in stretches(X):
-        part, hashes = X[start:stop], np.zeros((_LANES, stop - start), dtype=np.uint64)
+        part = stretch_of_csr(X, slice(start, stop)) if sp.issparse(X) else X[start:stop]
+        hashes = np.zeros((_LANES, stop - start), dtype=np.uint64)
         part = part if dtype is None else part.astype(dtype, copy=False)
         if sp.issparse(part):
-            _add_csr(part.data, part.indices, part.indptr, hashes)
+            _add_csr(part.data, part.indices, part.indptr, own_keys, hashes)
         else:
             _add_dense(np.ascontiguousarray(part), own_keys, hashes)
         if len(columns):
@@ -121,13 +123,19 @@ def _add_dense(X: np.ndarray, keys: np.ndarray, hashes: np.ndarray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, hashes: np.ndarray) -> None:
+def _add_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, keys: np.ndarray, hashes: np.ndarray) -> None:
+    """Where there are keys, of all features."""
+    known = keys.shape[1] > 0
     for i in range(len(indptr) - 1):
         first, second = np.uint64(0), np.uint64(0)
         for entry in range(indptr[i], indptr[i + 1]):
-            value, feature = np.float64(data[entry]), np.uint64(indices[entry])
-            first += _term(value, _key(feature, np.uint64(0)))
-            second += _term(value, _key(feature, np.uint64(1)))
+            value, feature = np.float64(data[entry]), indices[entry]
+            if known:
+                first += _term(value, keys[0, feature])
+                second += _term(value, keys[1, feature])
+            else:
+                first += _term(value, _key(np.uint64(feature), np.uint64(0)))
+                second += _term(value, _key(np.uint64(feature), np.uint64(1)))
         hashes[0, i] += first
         hashes[1, i] += second
 

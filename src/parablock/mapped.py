@@ -53,7 +53,7 @@ class MappedRows:
 
     def take(self, rows: Any) -> MappedRows:
         if self.numbers is None and isinstance(rows, slice):
-            some = _stretch_of_csr(self.X, rows) if sp.issparse(self.X) else self.X[rows]
+            some = stretch_of_csr(self.X, rows) if sp.issparse(self.X) else self.X[rows]
             return MappedRows(some, dtype=self.dtype)
         return MappedRows(self.X, self.places(rows), self.dtype)
 
@@ -140,7 +140,8 @@ def csr_over(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_column
     return matrix
 
 
-def _stretch_of_csr(X: sp.csr_matrix, rows: slice) -> sp.csr_matrix:
+def stretch_of_csr(X: sp.csr_matrix, rows: slice) -> sp.csr_matrix:
+    """Consecutive rows, over the memory of the matrix."""
     start, stop, _ = rows.indices(X.shape[0])
     indptr = X.indptr[start : max(start, stop) + 1]
     entries = slice(int(indptr[0]), int(indptr[-1]))

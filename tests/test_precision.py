@@ -1,6 +1,7 @@
 """Float32 data gives the model that float64 data gives: where kernel values would lose their digits, they are computed
 in float64, and the user is told so once."""
 
+import re
 import warnings
 
 import numpy as np
@@ -220,3 +221,57 @@ def test_an_infinite_c_says_so_once():
     model, times = told(lambda: KernelSVC(C=np.inf, gamma=1.0, random_state=0).fit(X, LABELS[:40]))
     assert times == 1
     assert model.score(X, LABELS[:40]) == 1.0
+
+
+# ---------------------------------------------------------------------------------------- what float32 can show
+
+SMALL = "rounding of kernel values in float32 .*smallest meaningful tol is (.*); pass float64 data"
+
+
+def meaningful(given):
+    """The tol that the warning names, if there is one."""
+    found = [match[1] for warning in given if (match := re.search(SMALL, str(warning.message)))]
+    return float(found[0]) if found else None
+
+
+@pytest.fixture(scope="module")
+def close():
+    """Classes that overlap, and a large C: coefficients are large, and errors of many kernel values add up."""
+    return make_moons(600, noise=0.4, random_state=0)
+
+
+def fitted_with_warnings(model, X, y):
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return meaningful(given)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelSVC(C=1000, gamma=1.0, tol=1e-3),
+        KernelSVC(C=1000, gamma=1.0, tol=1e-3, fit_intercept=False),
+        KernelSVC(C=100, gamma=5.0, tol=1e-4, n_blocks=3),
+        KernelSVR(C=1000, gamma=1.0, tol=2e-3, epsilon=0.01),
+    ],
+    ids=["svc", "no intercept", "blocks", "svr"],
+)
+def test_a_tol_below_what_float32_shows_is_said(close, model):
+    X, y = close[0].astype(np.float32), close[1]
+    if isinstance(model, KernelSVR):
+        y = y + np.sin(X[:, 0])
+    least = fitted_with_warnings(model.set_params(random_state=0), X, y)
+    assert least is not None
+    assert least > model.tol
+    assert least / 5 < model.certify(X, y).violation < 5 * least
+    assert fitted_with_warnings(model, X.astype(np.float64), y) is None
+    assert fitted_with_warnings(model.set_params(tol=2 * least), X, y) is None
+    assert model.stop_reason_ == "converged"
+
+
+def test_nothing_is_said_at_the_default_tol(close):
+    X, y = close
+    for parameters in ({}, {"C": 100}, {"kernel": "laplacian", "C": 32}, {"kernel": "linear"}):
+        assert fitted_with_warnings(KernelSVC(**parameters), X.astype(np.float32), y) is None
+    assert fitted_with_warnings(KernelRidge(C=10), X.astype(np.float32), y + X[:, 0]) is None

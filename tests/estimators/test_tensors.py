@@ -62,8 +62,9 @@ def test_a_tensor_of_the_device_stays_there(asked):
     assert [type(given) for given in asked["samples"]] == [TensorRows, np.ndarray]
     assert few <= 64
     assert asked["samples"][0].tensor.data_ptr() == there.data_ptr()
-    # All rows once, a stretch at a time, for the fingerprint; these; the support vectors; and nothing else.
-    assert asked["rows"] == [36, few // 2, len(model.support_)]
+    # All rows once, a stretch at a time, for the fingerprint; these; the support vectors; and rows whose decisions are
+    # computed again in float64, at most 256.
+    assert asked["rows"] == [36, few // 2, len(model.support_), 36]
     arrays = KernelSVC(gamma="scale", **SETTINGS).fit(X, y)
     assert model.dual_objective_ == pytest.approx(arrays.dual_objective_, rel=1e-9)
     assert model.n_features_in_ == 2

@@ -9,8 +9,10 @@ import numpy as np
 from parablock.losses import EpsilonInsensitive, SquaredError
 from parablock.problem import Problem
 from parablock.solver import Solution
-from parablock.solver.units import spread_of
+from parablock.solver.units import Units, spread_of
 
+_ROWS = 256  # whose decisions are computed again
+_LARGEST = 5.0  # of very many errors, beside their root mean square
 _SHARE = 0.5  # of the targets' spread, by which no prediction of least squares should be off
 
 
@@ -43,6 +45,36 @@ def rough_predictions(
         f"{off[worst]:.3g}, where the spread of the targets is {spread[worst]:.3g}. If that matters, fit again with "
         f"tol={tol * _SHARE / shares[worst]:.0e}, or lower C"
     )
+
+
+def hidden_by_rounding(problem: Problem, decision: np.ndarray, exact: np.ndarray, tol: float) -> str | None:
+    """Of kernel values in float32 whose rounding hides violations that are larger than `tol`.
+
+    Parameters
+    ----------
+    problem : Problem
+    decision, exact : ndarray of shape (n_outputs, some)
+        Without their intercepts, of some rows: as training ended with them, and in float64.
+    """
+    units, error = Units.of(problem), exact - decision
+    if problem.intercept:
+        error -= error.mean(axis=1, keepdims=True)  # what all have in common is a matter of the intercept
+    sizes = _LARGEST * np.sqrt(np.square(error).mean(axis=1))
+    worst = int(np.argmax(sizes / units.scale))
+    least = float(sizes[worst] / (units.scale[worst] * units.spread))
+    if not least > tol:
+        return None
+    digit = 10.0 ** np.floor(np.log10(least))
+    return (
+        f"Converged to tol={tol:g}, but rounding of kernel values in float32 alone changes decision values by up to "
+        f"{sizes[worst]:.1g}, so that the violation and the duality gap may be larger than they are said to be. The "
+        f"smallest meaningful tol is {np.ceil(least / digit) * digit:.0e}"
+    )
+
+
+def some_rows_of(n: int) -> np.ndarray:
+    """Those whose decisions `hidden_by_rounding` looks at."""
+    return np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp))
 
 
 def constant_model(problem: Problem, solution: Solution, tol: float) -> str | None:

@@ -23,11 +23,12 @@ from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.certificate import Certificate
 from parablock.csr import given
 from parablock.devices import DEVICES
+from parablock.devices.cpu import CpuDevice
 from parablock.devices.cpu.samples import make_samples
 from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
-from parablock.estimators._advice import constant_model, rough_predictions
+from parablock.estimators._advice import constant_model, hidden_by_rounding, rough_predictions, some_rows_of
 from parablock.estimators._attributes import DerivedAttributes
 from parablock.estimators._bases import THREADS, validated
 from parablock.estimators._hints import Hints
@@ -508,6 +509,25 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             enough = replace(self._settings(self.partition), memory_limit=16 * len(self._rows) ** 2)
             at_once = f", or with memory_limit={enough.memory_limit:_} or more, which solves it at once"
             warnings.warn(rough + (at_once if enough.solves_directly(X, problem) else "") + ".", ConvergenceWarning)
+
+        if solution.history[-1:] and solution.history[-1].kind != "cholesky":
+            self._warn_of_rounding(solution, problem, X)
+
+    def _warn_of_rounding(self, solution: Solution, problem: Problem, X: Any) -> None:
+        """Where kernel values are float32: of a `tol` that is smaller than what these can show."""
+        kernel, cuda = self._make_kernel(), self._settings(None).make_device().name == "cuda"
+        if kernel.overlap in ("given", "called") or not (cuda or self._dtype == np.float32):
+            return
+        model, rows = self._models["global"], some_rows_of(len(self._rows))
+        assert isinstance(model, GlobalModel)
+        device = CpuDevice(make_engine(self.engine).threads(self.n_jobs), self.memory_limit)
+        with device.session():
+            samples = device.samples(X[rows].astype(np.float64), kernel, self._centre)
+            exact = model.expansion.values(device, kernel, samples, self._centre)
+        hidden = hidden_by_rounding(problem, solution.state.decision[:, rows], exact, self.tol)
+        if hidden is not None:
+            instead = "use device='cpu' with float64 data" if cuda else "pass float64 data"
+            warnings.warn(f"{hidden}; {instead} for a smaller one.", ConvergenceWarning)
 
     def _largest_kernel_value(self, X: Any) -> float:
         """Of a training row with itself, as far as it has a coefficient."""

@@ -259,9 +259,9 @@ def test_one_factor_goes_into_gamma(rows, shift, tmp_path):
 @pytest.mark.parametrize(
     ("kernel", "scalers", "match"),
     [
-        ("rbf", "standard", "rbf kernel goes one factor for all features"),
-        ("poly", "standard", "polynomial kernel goes no shift"),
-        ("sigmoid", "min and max", "sigmoid kernel goes no shift"),
+        ("rbf", "standard", "with the rbf kernel .* where all features have the same factor, which is not so"),
+        ("poly", "standard", "with the polynomial kernel .* where nothing is shifted, which is not so"),
+        ("sigmoid", "min and max", "with the sigmoid kernel .* where nothing is shifted"),
     ],
 )
 def test_a_scaling_that_libsvm_cannot_hold_is_refused(kernel, scalers, match, tmp_path):

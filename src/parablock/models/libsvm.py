@@ -28,8 +28,9 @@ def to_libsvm(model: Any, path: AnyPath) -> None:
     ----------
     model : estimator
         Fitted, with the kernel "linear", "polynomial", "rbf" or "sigmoid" and one target, or classes that are whole
-        numbers: LIBSVM has no others. A scaling of features can be put into the support vectors of the linear kernel,
-        of the rbf kernel where all features have the same factor, and of the other two where nothing is shifted.
+        numbers: LIBSVM has no others; or a search, or a Pipeline of scalers, that ends in one. A scaling of features
+        can be put into the support vectors of the linear kernel, of the rbf kernel where all features have the same
+        factor, and of the other two where nothing is shifted.
     path : str or path
 
     Examples

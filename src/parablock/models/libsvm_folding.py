@@ -23,12 +23,12 @@ from parablock.scaling import Scaling
 def of_rows_as_they_are(machine: Exported, scaling: Scaling) -> Exported:
     """The same machine of rows that are not scaled."""
     if not folds(machine.kernel, scaling):
-        only = "one factor for all features" if isinstance(machine.kernel, RBF) else "no shift"
+        where = "all features have the same factor" if isinstance(machine.kernel, RBF) else "nothing is shifted"
         raise ModelFileError(
-            f"LIBSVM's format has no scaling of features, and into the support vectors of the "
-            f"{kernel_name(machine.kernel)} kernel goes {only}, not this model's scaling. Write a .pbk or ONNX file "
-            "(parablock.save, parablock.models.to_onnx), which hold it; or train on rows that are scaled beforehand, "
-            "and scale rows to predict in the same way."
+            "LIBSVM's format has no scaling of features; with the "
+            f"{kernel_name(machine.kernel)} kernel it can be put into the support vectors where {where}, which is not "
+            "so in this model. Write a .pbk or ONNX file (parablock.save, parablock.models.to_onnx), which hold it; or "
+            "train on rows that are scaled beforehand, and scale rows to predict in the same way."
         )
     if isinstance(machine.kernel, RBF):
         factor = float(scaling.scale[0])

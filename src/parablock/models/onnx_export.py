@@ -48,7 +48,8 @@ def to_onnx(model: Any, path: AnyPath | None = None) -> Any:
     Parameters
     ----------
     model : estimator
-        Fitted, with any kernel but a Python function.
+        Fitted, with any kernel but a Python function; or a search, or a Pipeline of scalers, that ends in one, as
+        `parablock.save` takes it.
     path : str or path, optional
         File to write as well.
 

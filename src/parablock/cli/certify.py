@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     model = load_any(options.model)
     if not hasattr(model, "certify"):
         raise CertificateError(
-            f"{options.model} does not know which rows it was trained on, as models of 'parablock train' do; train "
-            "again to certify"
+            f"{options.model}: {type(model).__name__} cannot be certified, because it does not know which rows it was "
+            "trained on; models that 'parablock train' writes to .pbk files do"
         )
     asked = {"n_jobs": options.jobs, "memory_limit": options.memory_limit, "verbose": 0 if options.quiet else 1}
     model.set_params(**{name: value for name, value in asked.items() if value is not None})

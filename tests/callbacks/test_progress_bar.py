@@ -8,10 +8,13 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 
+import numpy as np
 import pytest
 
-from parablock.callbacks import Callback, ProgressBar, ValidationScore
-from parablock.callbacks.progress_bar import _clock
+from parablock import KernelRidge
+from parablock.callbacks import Callback, ProgressBar, ValidationScore, run_of
+from parablock.callbacks.progress_bar import _clock, _facts
+from parablock.callbacks.watching import Run
 from parablock.monitor import seconds_left, share_done
 from tests.callbacks.small_fits import fit_quietly, machine, moons
 from tests.monitor.test_history import record
@@ -135,6 +138,18 @@ def falling(violations, seconds=1.0):
         record(iteration=number, violation=violation, seconds=number * seconds)
         for number, violation in enumerate(violations, start=1)
     ]
+
+
+def test_the_bar_says_what_the_time_before_the_first_record_goes_into():
+    class Look(Callback):
+        def on_fit_task_begin(self, estimator, context):
+            self.told = next(iter(_facts(run_of(estimator), estimator.tol)))[1]
+
+    look, rng = Look(), np.random.default_rng(0)
+    run = Run(KernelRidge(), (300, 3))
+    assert next(iter(_facts(run, 1e-3)))[1] == "making blocks"
+    KernelRidge().set_callbacks(look).fit(rng.normal(size=(300, 3)), rng.normal(size=300))
+    assert look.told == "first iteration"
 
 
 def test_share_counts_powers_of_ten():

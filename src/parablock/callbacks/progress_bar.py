@@ -79,7 +79,7 @@ def _facts(run: Run, tol: float) -> Iterator[tuple[str, str]]:
     if is_compiling() and not run.ended:
         yield "", "compiling"
     elif not run.history:
-        yield "", "making blocks"
+        yield "", "making blocks" if run.partition is None else "first iteration"
     if not run.history:
         yield "elapsed", _clock(run.seconds)
         return

@@ -7,13 +7,13 @@ scheduler or the client in between. The rank on that worker takes them out.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from parablock.engines.talk import RankLost, Talk
+from parablock.engines.talk import BadMessage, RankLost, Talk
 
 T = TypeVar("T")
 _LOOK_UP_SECONDS = 2.0  # how often a rank that waits makes sure that its mailbox is still there
@@ -27,6 +27,7 @@ class Mailbox:
         self._messages: dict[int, Sequence[np.ndarray]] = {}
         self._changed = threading.Condition()
         self._lost = ""
+        self._strange = ""
         self._interrupted = threading.Event()
         self._news: list[Any] = []
         self._stop: str | None = None
@@ -34,7 +35,11 @@ class Mailbox:
 
     def put(self, turn: int, message: Sequence[np.ndarray]) -> None:
         with self._changed:
-            self._messages[turn] = message
+            strange = _what_is_strange(turn, message, self._messages)
+            if strange:
+                self._strange = strange
+            else:
+                self._messages[turn] = message
             self._changed.notify_all()
 
     def lose(self, reason: str) -> None:
@@ -74,7 +79,9 @@ class Mailbox:
     def take(self, turn: int, seconds: float) -> Sequence[np.ndarray] | None:
         """The message of that turn; None if it did not come within so many seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: turn in self._messages or self._lost, timeout=seconds)
+            self._changed.wait_for(lambda: turn in self._messages or self._lost or self._strange, timeout=seconds)
+            if self._strange:
+                raise BadMessage(f"Somebody else puts messages into a mailbox of this fit: {self._strange}.")
             if turn not in self._messages:
                 self.look()
             return self._messages.pop(turn, None)
@@ -83,6 +90,19 @@ class Mailbox:
         """Raise an error if another rank is gone."""
         if self._lost:
             raise RankLost(self._lost)
+
+
+def _what_is_strange(turn: Any, message: Any, there: Mapping[int, Any]) -> str:
+    """Why no rank has sent this; empty if one may have."""
+    if type(turn) is not int or turn < 1:
+        return f"one of turn {turn!r:.40}, which is no number of a turn"
+    if turn in there:
+        return f"two of turn {turn}"
+    if not isinstance(message, (list, tuple)) or not message:
+        return f"one that is no list of arrays, but {type(message).__name__}"
+    if not all(isinstance(part, np.ndarray) and part.ndim == 1 and not part.dtype.hasobject for part in message):
+        return "one whose parts are not all arrays of one dimension"
+    return ""
 
 
 class MailboxTalk(Talk):
@@ -111,9 +131,15 @@ class MailboxTalk(Talk):
             wanted = min(reach, self.size - reach)
             try:
                 sent = self.mailboxes[(self.rank - reach) % self.size].put(self._turn, parts[:wanted])
-                parts += self._receive(self._turn)
+                came = self._receive(self._turn)
+                if len(came) != wanted or any(part.dtype != parts[0].dtype for part in came):
+                    raise BadMessage(
+                        f"Rank {self.rank} has a message of {len(came)} arrays ({came[0].dtype}) where {wanted} "
+                        f"({parts[0].dtype}) were sent: somebody else puts messages into a mailbox of this fit."
+                    )
+                parts += came
                 self._wait(sent)
-            except RankLost:
+            except (RankLost, BadMessage):
                 raise
             except Exception as error:  # Dask has several for an actor that is gone
                 raise RankLost(f"A worker cannot be reached: {error}") from error

@@ -20,6 +20,10 @@ class RankLost(RuntimeError):
     """Another rank is gone, and with it whatever the ranks were doing together."""
 
 
+class BadMessage(RuntimeError):
+    """A message that no rank of this fit has sent."""
+
+
 class Talk(ABC):
     """Collective operations of some ranks. All of them must call the same ones in the same order.
 
@@ -67,7 +71,7 @@ class Talk(ABC):
         if self.size == 1:
             return [value]
         data = np.frombuffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), dtype=np.uint8)
-        return [pickle.loads(part.data) for part in self.share_array(data)]
+        return [_loaded(rank, part) for rank, part in enumerate(self.share_array(data))]
 
     def together(self, work: Callable[[], T]) -> list[T]:
         """The results of a piece of work that every rank does for itself, by rank. An error of one rank is raised on
@@ -111,6 +115,17 @@ class Talk(ABC):
     def _count(self, sent: int, started: float) -> None:
         self.bytes_sent += sent
         self.seconds_waiting += time.perf_counter() - started
+
+
+def _loaded(rank: int, message: np.ndarray) -> Any:
+    """What a rank has sent. Pickle can run any program: ranks trust each other, and whoever can send them messages."""
+    try:
+        return pickle.loads(message.data)
+    except Exception as error:  # pickle has no end of them
+        raise BadMessage(
+            f"What rank {rank} sent cannot be read ({type(error).__name__}: {error}). All ranks must run the same "
+            "version of parablock and of your own modules, and nothing else may send to them."
+        ) from error
 
 
 def _error(failed: list[tuple[int, tuple[str, str]]], size: int) -> BaseException:

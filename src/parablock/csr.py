@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 
-def checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:
-    """The CSR matrix of these arrays; a ValueError says what is wrong with them."""
+def checked_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], kind: Any = sp.csr_matrix) -> Any:
+    """The CSR matrix (or array) of these arrays; a ValueError says what is wrong with them."""
     if not takes(data.dtype):
         raise ValueError(f"its values are {data.dtype.str}, which SciPy's matrices cannot hold")
     wrong = _compressed(data, indices, indptr, *shape, "row", "column")
     if wrong:
         raise ValueError(wrong)
-    return sp.csr_matrix((data, indices, indptr), shape=shape)
+    return kind((data, indices, indptr), shape=shape)
 
 
 def takes(dtype: np.dtype) -> bool:

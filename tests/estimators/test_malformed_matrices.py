@@ -31,6 +31,10 @@ def indptr_does_not_begin_at_zero(X):
     X.indptr[0] = 1
 
 
+def indptr_negative(X):
+    X.indptr = -X.indptr  # which SciPy's own check does not see
+
+
 def last_far(X):
     X.indptr[-1] = FAR
 
@@ -64,7 +68,7 @@ def values_of_two_dimensions(X):
 
 
 COMPRESSED = [
-    indptr_far, indptr_falls, indptr_does_not_begin_at_zero, last_far, indptr_short,
+    indptr_far, indptr_falls, indptr_negative, indptr_does_not_begin_at_zero, last_far, indptr_short,
     indptr_is_no_array_of_whole_numbers, index_far, index_just_beyond, index_negative, values_missing,
     values_of_two_dimensions,
 ]  # fmt: skip

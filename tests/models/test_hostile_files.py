@@ -349,6 +349,7 @@ def test_nonsense_in_any_tensor_is_refused_or_harmless(victims, folder, name):
     [
         ({"points.indices": lambda old: old + 2_000}, "sparse matrix 'partition.centres.points' makes no sense"),
         ({"points.indptr": lambda old: old[::-1]}, "sparse matrix 'partition.centres.points' makes no sense"),
+        ({"points.indptr": lambda old: -old}, "sparse matrix 'partition.centres.points' makes no sense"),
         ({"points.indptr": lambda old: old[:-1]}, "'partition.centres.points.indptr' has shape"),
         ({"points.data": lambda old: old * np.nan}, "nan or infinite"),
         ({"points.data": lambda old: old.astype(np.int32)}, "int32 instead of"),

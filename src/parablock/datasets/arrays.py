@@ -79,7 +79,7 @@ def _sparse(arrays: npy.Npz, name: str) -> sp.csr_matrix:
         if kind == "csr":
             return checked_csr(*parts, (rows, columns))
         return checked_csr(*parts, (columns, rows)).T.tocsr()
-    except ValueError as error:
+    except (ValueError, MemoryError) as error:  # the last of a shape with very many rows, of which nothing is there
         raise DataError(f"{name}: an array in it cannot be read (sparse matrix: {error})") from error
 
 

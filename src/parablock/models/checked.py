@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from parablock.csr import checked_csr
 from parablock.models.files import AnyPath, ModelFileError
 
 T = TypeVar("T")
@@ -122,11 +123,9 @@ class Tensors(_Reader):
         indices = self.take(f"{name}.indices", (np.dtype(np.int32), np.dtype(np.int64)), data.shape)
         indptr = self.take(f"{name}.indptr", (indices.dtype,), (shape[0] + 1,))
         try:
-            matrix = kind((data, indices, indptr), shape=shape)
-            matrix.check_format(full_check=True)
+            return checked_csr(data, indices, indptr, shape, kind)
         except ValueError as error:
             raise self.error(f"its sparse matrix {name!r} makes no sense ({error})") from error
-        return matrix
 
     def done(self) -> None:
         self.require(not self.arrays, f"it has the tensors {_names(self.arrays)}, which this parablock does not know")

@@ -33,6 +33,15 @@ def test_the_decisions_of_a_linear_kernel_are_those_of_coef(case, data_format):
     assert (X @ model.coef_.T)[:, 0] + model.intercept_ == pytest.approx(model._decision(X)[0], abs=1e-10)
 
 
+def test_coef_cannot_be_written_to():
+    """It is computed from the coefficients of the support vectors, so that a change would be lost."""
+    model = KernelSVC(kernel="linear").fit(features(), targets("labels"))
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef_[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        model.coef_ = np.zeros((1, 4))
+
+
 @every_format
 def test_several_outputs_have_a_row_of_coef_each(data_format):
     X = in_format(features(), data_format)

@@ -22,10 +22,12 @@ class DerivedAttributes:
     def coef_(self) -> np.ndarray:
         """Weights of the features, shape (n_outputs, n_features): with a linear kernel ``X @ coef_.T + intercept_`` are
         the decisions (X as the model scales it, where a file's model scales rows). Dense, also after training on CSR
-        rows; other kernels have none (AttributeError)."""
+        rows, and computed anew each time, so not to be written to; other kernels have none (AttributeError)."""
         if self.kernel != "linear" and type(self.kernel) is not Linear:
             raise AttributeError(f"coef_ is there with kernel='linear' only, and this one is {self.kernel!r}.")
-        return self.dual_coef_ @ self.support_vectors_
+        coef = self.dual_coef_ @ self.support_vectors_
+        coef.flags.writeable = False
+        return coef
 
     @property
     def shape_fit_(self) -> tuple[int, int]:

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
 from parablock import (
+    AutoKernelClassifier,
+    AutoKernelRegressor,
     KernelLogisticRegression,
     KernelQuantileRegressor,
     KernelRidge,
@@ -116,6 +118,14 @@ def test_precomputed_and_checkpoints(covtype, tmp_path):
     KernelSVC(kernel="precomputed", **SETTINGS).fit(X @ X.T, y).predict(X @ X.T)
     for number, rows in enumerate((X, csr(X), X.astype(np.float64))):
         KernelSVC(**SETTINGS, checkpoint=tmp_path / f"{number}").fit(rows, y)
+
+
+def test_tables(covtype):
+    X, y = covtype[0][:80], covtype[1][:80]
+    AutoKernelClassifier(random_state=0).fit(X, y).predict_proba(X)
+    model = AutoKernelRegressor(random_state=0).fit(X, X[:, 0], groups=np.arange(80) // 3)  # exact: a small ridge
+    model.predict_interval(X)
+    assert model.feature_importances_.argmax() == 0
 
 
 def test_data_files(covtype, tmp_path):

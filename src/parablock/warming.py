@@ -28,6 +28,10 @@ from parablock.estimators import (
 )
 from parablock.monitor import Checkpoint, Stopwatch
 from parablock.monitor.compilation import compilation_is_known
+from parablock.tables import AutoKernelRegressor
+from parablock.tables.columns import Columns
+from parablock.tables.kernels import FullKernel, LaplaceKernel, PowerKernel
+from parablock.tables.leave_one_out import Problem, Workspace, left_out, loss_and_gradient
 
 _ROWS, _FEATURES = 700, 5
 _SETTINGS: dict[str, Any] = {"n_blocks": 6, "max_iter": 6, "tol": 1e-4, "n_jobs": 1, "random_state": 0}
@@ -84,6 +88,7 @@ def _steps(folder: Path) -> Iterator[tuple[str, Work]]:
             yield f"{rows.dtype}, {kind}", lambda some=some: _kernels(some, y, folder)  # type: ignore[misc]
         yield f"{rows.dtype}, kernel columns", lambda precision=precision: _columns(precision)  # type: ignore[misc]
         yield f"{rows.dtype}, precomputed", lambda rows=rows: _precomputed(rows, y)  # type: ignore[misc]
+    yield "tables", lambda: _tables(X[:60])
     yield "data files", lambda: _files(X, y, folder)
 
 
@@ -152,6 +157,19 @@ def _columns(precision: Any) -> None:
 def _precomputed(rows: np.ndarray, y: np.ndarray) -> None:
     matrix = rows @ rows.T
     KernelSVC(kernel="precomputed", **_SETTINGS).fit(matrix, y).predict(matrix)
+
+
+def _tables(X: np.ndarray) -> None:
+    """A fit, and all kernels in both precisions: which is used depends on the ridge that is learned."""
+    X, y = np.column_stack([X, X[:, 0] > 0]), X[:, :1]
+    AutoKernelRegressor(n_jobs=1, random_state=0).fit(X, y).predict_interval(X)
+    view = Columns.learned(X, [0] * X.shape[1], y, np.ones(len(X))).view(X)
+    shape = view.X.shape[1], view.numeric
+    problem, space = Problem(view, y, np.ones(len(X))), Workspace(len(X))
+    for kernel in (LaplaceKernel(*shape), PowerKernel(*shape), FullKernel(*shape, np.zeros(shape[0]))):
+        for precision in (space, space.single):
+            loss_and_gradient(kernel, problem, np.full(kernel.size + 1, -1.0), precision)
+            left_out(kernel, problem, np.full(kernel.size + 1, -1.0), precision)
 
 
 def _files(X: np.ndarray, y: np.ndarray, folder: Path) -> None:

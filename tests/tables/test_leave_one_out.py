@@ -121,3 +121,19 @@ def test_a_matrix_that_is_not_positive_definite_is_told(rng):
     z = np.append(np.zeros(D), np.log(1e-300))
     assert left_out(LaplaceKernel(D, NUMERIC), same, z, space) is None
     assert loss_and_gradient(LaplaceKernel(D, NUMERIC), same, z, space) is None
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("which", range(3))
+def test_single_precision_is_near(rng, which, grouped):
+    """With a ridge that is large enough to learn in it, and in the same memory."""
+    given, space = problem(rng, grouped), Workspace(N)
+    kernel, z = list(kernels(rng))[which]
+    z = np.append(z, np.log(kernel.least_single_ridge(z)))
+    loss, gradient = loss_and_gradient(kernel, given, z, space)
+    again, other = loss_and_gradient(kernel, given, z, space.single)
+    assert space.single["K"].dtype == np.float32
+    assert np.shares_memory(space["K"], space.single["K"])
+    assert again != loss
+    assert again == pytest.approx(loss, rel=1e-3)
+    assert np.linalg.norm(other - gradient) < 1e-2 * np.linalg.norm(gradient)

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from parablock.tables import lapack
 from parablock.tables.columns import Columns, View
 from parablock.tables.kernels import MetricKernel
+from parablock.tables.leave_one_out import solve_block
 
 _AT_ONCE = 1 << 22  # predictions of machines without a row
 
@@ -144,8 +144,7 @@ def _fit(trial: Trial, judge: Judge, kernel: MetricKernel, z: np.ndarray) -> Jud
         starts = np.flatnonzero(np.diff(trial.group, prepend=-1))
         residual = np.empty_like(alpha)
         for a, b in zip(starts, [*starts[1:], n], strict=True):
-            factor = cho_factor(C[a:b, a:b], lower=True, check_finite=False)
-            residual[a:b] = cho_solve(factor, alpha[a:b], check_finite=False)
+            residual[a:b] = solve_block(C[a:b, a:b], alpha[a:b])
     variance = np.maximum(1 / diagonal - ridge / trial.weight, 0) + ridge
     return JudgeFit(kernel, z[:-1], view, C, alpha, residual, starts, ridge, variance)
 

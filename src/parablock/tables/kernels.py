@@ -18,6 +18,7 @@ _DOWN, _UP = 8.0, 5.0  # how far logarithms may move from the start
 _POWERS = (0.2, 1.0)
 _LARGEST_EXPONENT = 80.0
 STIFF, STIFF_E = 0.3, 80.0
+_ROUGH_RIDGE, _SMOOTH_RIDGE, _SMOOTH = 1e-3, 1e-2, 0.8
 
 
 class MetricKernel(ABC):
@@ -57,6 +58,11 @@ class MetricKernel(ABC):
     def exponent(self, z: np.ndarray) -> float:
         """p of K = exp(-D^p)."""
         return 1.0
+
+    def least_single_ridge(self, z: np.ndarray) -> float:
+        """From this ridge on a factor in float32 is exact enough to learn with: the smoother a kernel, the smaller its
+        eigenvalues."""
+        return _SMOOTH_RIDGE if self.power == 2 and self.exponent(z) > _SMOOTH else _ROUGH_RIDGE
 
     def value(self, z: np.ndarray, rows: View, columns: View | None, out: np.ndarray, D: np.ndarray) -> None:
         """Kernel values, and distances in D, which may be the same array where distances are not needed."""
@@ -215,7 +221,7 @@ class FullKernel(MetricKernel):
             X = np.ascontiguousarray(rows.X[:, : self.k])
             value, slope = np.empty((2, self.k))
             pairs.column_kernel_sums(X, up, down, _turned(X), _turned(up), _turned(down), G, value, slope)
-            out[self.at["v"]] = v * (2 * value + np.trace(G))
+            out[self.at["v"]] = v * (2 * value + np.trace(G, dtype=np.float64))
             out[self.at["t"]] = -2 * v * t * slope
         return out
 

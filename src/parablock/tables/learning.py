@@ -91,6 +91,7 @@ class _Enough(Exception):
 
 def start(kernel: MetricKernel, problem: Problem, space: Workspace, control: Control) -> tuple[float, float]:
     """Equal weights: the logarithms of their size and of the ridge, by the leave-one-out error over a small grid."""
+    space = space.single  # ridges are large
     D, K, n = space["D"], space["K"], len(problem.target)
     z = kernel.start(0.0)  # type: ignore[attr-defined]
     kernel.distances(z, problem.view, None, D)
@@ -132,7 +133,11 @@ def learned(
         nonlocal best, where
         if control.stopped:
             raise _Enough
-        at = loss_and_gradient(kernel, problem, z, space)
+        at = None
+        if np.exp(z[-1]) >= kernel.least_single_ridge(z[:-1]):
+            at = loss_and_gradient(kernel, problem, z, space.single)
+        if at is None:
+            at = loss_and_gradient(kernel, problem, z, space)
         if at is None:
             return _LARGE * first.loss, np.zeros(len(z))
         value = at[0] + stiff @ (z - origin) ** 2

@@ -11,6 +11,7 @@ C diag(v)^(1/2) with itself. For groups v becomes a block of the matrix, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -58,16 +59,23 @@ class LeftOut:
 
 
 class Workspace:
-    """The matrices of all pairs; as many as are asked for."""
+    """The matrices of all pairs, as many as are asked for; `single` are the same in float32, in the same memory."""
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._arrays: dict[str, np.ndarray] = {}
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        self._memory: dict[str, np.ndarray] = {}
+
+    @property
+    def single(self) -> Workspace:
+        other = Workspace(self.n)
+        other.dtype, other._memory = np.dtype(np.float32), self._memory
+        return other
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            self._arrays[name] = np.empty((self.n, self.n))
-        return self._arrays[name]
+        if name not in self._memory:
+            self._memory[name] = np.empty(self.n * self.n)
+        return self._memory[name].view(self.dtype)[: self.n * self.n].reshape(self.n, self.n)
 
     @staticmethod
     def bytes(n: int, learning: bool, grouped: bool) -> int:
@@ -97,7 +105,7 @@ def left_out_of_matrix(problem: Problem, ridge: float, space: Workspace) -> Left
         lapack.inverse_of_factor(K)
         residual = np.empty_like(alpha)
         for rows in problem.groups():
-            residual[rows] = _solve(K[rows, rows], alpha[rows])
+            residual[rows] = solve_block(K[rows, rows], alpha[rows])
     return LeftOut(_loss(problem, residual), Y - residual, alpha)
 
 
@@ -115,14 +123,14 @@ def loss_and_gradient(
     residual, u = (_single if problem.group is None else _grouped)(problem, alpha, space)
     G = space["K"]
     lapack.add_symmetric_pair(-0.5, u, alpha, G)
-    slope = ridge * float(np.sum(G.flat[:: n + 1] / problem.weight))
+    slope = ridge * float(np.sum(G.diagonal() / problem.weight))
     return _loss(problem, residual), np.append(kernel.gradient(z[:-1], problem.view, G, space["D"]), slope)
 
 
 def _single(problem: Problem, alpha: np.ndarray, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
     """Residuals and C u; C, in space["K"], becomes C diag(v) C."""
     C, share = space["K"], problem.shares
-    diagonal = C.diagonal().copy()
+    diagonal = C.diagonal().astype(np.float64)
     residual = alpha / diagonal[:, None]
     u = lapack.symmetric_times(C, (2 * share / diagonal)[:, None] * residual)
     v = 2 * share * (alpha * alpha).sum(axis=1) / diagonal**3
@@ -138,8 +146,8 @@ def _grouped(problem: Problem, alpha: np.ndarray, space: Workspace) -> tuple[np.
     whole, CV = space["W"], space["V"]
     residual, u = np.empty_like(alpha), np.empty_like(alpha)
     for rows in problem.groups():
-        residual[rows] = _solve(C[rows, rows], alpha[rows])
-        u[rows] = _solve(C[rows, rows], 2 * share[rows, None] * residual[rows])
+        residual[rows] = solve_block(C[rows, rows], alpha[rows])
+        u[rows] = solve_block(C[rows, rows], 2 * share[rows, None] * residual[rows])
         block = u[rows] @ residual[rows].T
         CV[:, rows] = whole[:, rows] @ ((block + block.T) / 2)
     u = whole @ u
@@ -147,8 +155,9 @@ def _grouped(problem: Problem, alpha: np.ndarray, space: Workspace) -> tuple[np.
     return residual, u
 
 
-def _solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return cho_solve(cho_factor(A, lower=True, check_finite=False), b, check_finite=False)
+def solve_block(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A^-1 b for a small symmetric A, of which the lower triangle is known."""
+    return cho_solve(cho_factor(np.tril(A).astype(np.float64), lower=True), b)
 
 
 def _loss(problem: Problem, residual: np.ndarray) -> float:

@@ -301,6 +301,18 @@ def test_other_rows_are_refused():
     assert model.certify(X, Y) == same
 
 
+def test_a_dataframe_and_tensors(recwarn):
+    pd, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    table = pd.DataFrame(X, columns=list("abcd"))
+    model = KernelSVC().fit(table, Y)
+    expected = KernelSVC().fit(X, Y).certify(X, Y)
+    assert model.certify(table, pd.Series(Y)) == expected
+    assert model.certify(torch.tensor(X.copy()), torch.tensor(Y.copy())) == expected
+    assert not recwarn.list
+    with pytest.raises(CertificateError):
+        model.certify(table[list("abdc")], Y)
+
+
 def test_doubles_of_float32_rows_are_the_same_rows():
     rows = X.astype(np.float32)
     model = KernelRidge().fit(rows, X[:, 0])

@@ -26,7 +26,7 @@ from parablock.engines.dask_rows import is_collection
 from parablock.estimators._infinite import finite_penalty
 from parablock.estimators._objects import places
 from parablock.fingerprint import precision_of
-from parablock.mapped import some_rows, stretches
+from parablock.mapped import MappedRows, stretches
 from parablock.monitor import Progress
 from parablock.prediction import Expansion
 from parablock.problem import Problem
@@ -61,7 +61,7 @@ def certify(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificat
         weight = model.C * weight
     problem = Problem.build(loss, target, weight, bool(model.fit_intercept))
     units = Units.of(problem)
-    matrix = _KernelMatrix(shell, X if len(rows) == X.shape[0] else some_rows(X, rows))
+    matrix = _KernelMatrix(shell, X if len(rows) == X.shape[0] else MappedRows(X, rows))
     with matrix.device.session():
         decision = matrix.times(expansion, Progress(int(model.verbose)))
         doubt = _doubt(matrix, coef, decision)

@@ -51,7 +51,6 @@ def folded(pipeline: Any, machine: Any) -> Any:
     made = copy(machine)
     made._fingerprint = None  # it is of the rows that the steps before gave
     made._scaling = scaling if machine._scaling is None else scaling.then(machine._scaling)
-    made._fingerprint = None  # that of the machine is of the rows that the scalers gave
     if hasattr(made, "feature_names_in_"):
         del made.feature_names_in_
     if hasattr(steps[0][1], "feature_names_in_"):

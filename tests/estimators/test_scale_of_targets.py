@@ -1,15 +1,19 @@
 """Least squares and quantiles have no size of their own: s times the targets, s times the decisions."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge as ScikitKernelRidge
 from sklearn.model_selection import KFold
 
-from parablock import Checkpoint, KernelQuantileRegressor, KernelRidge, KernelSVR, load
+from parablock import Checkpoint, KernelQuantileRegressor, KernelRidge, KernelSVR, load, solve
 from parablock.callbacks import EarlyStopping, JSONLog, read_log
+from parablock.kernels import RBF
+from parablock.losses import SquaredError
 from parablock.selection.folds import Folds
 from parablock.selection.search import search
 from tests.small_problems import rbf
@@ -187,6 +191,31 @@ def test_folds_are_solved_in_the_same_units():
     for plain, scaled in zip(*found, strict=True):
         assert scaled.iterations == plain.iterations
         assert np.array_equal(scaled.predictions, 2.0**-50 * np.array(plain.predictions))
+
+
+class Tube(SquaredError):
+    """Squared error in a box: no longer the same of s times the targets."""
+
+    @staticmethod
+    def bounds(target, weight, parameter):
+        return -0.5, 0.5
+
+    @staticmethod
+    def slopes(coef, target, weight, parameter):
+        slope = -target + coef / (2.0 * weight)
+        return -math.inf if coef <= -0.5 else slope, math.inf if coef >= 0.5 else slope, 1.0 / (2.0 * weight)
+
+
+def test_a_loss_that_is_derived_from_squared_error_is_solved_as_it_is():
+    y = 64.0 * NOISY
+    state = solve(X, y, Tube(), RBF(0.5), C=5.0, fit_intercept=False, tol=1e-6).solution.state
+    K = rbf(X, gamma=0.5)
+    found = minimize(
+        lambda c: 0.5 * c @ K @ c - y @ c + c @ c / 20, np.zeros(300), jac=lambda c: K @ c - y + c / 10,
+        bounds=[(-0.5, 0.5)] * 300, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 5000},
+    )  # fmt: skip
+    assert np.abs(state.coef).max() == 0.5
+    assert state.objective == pytest.approx(found.fun, rel=1e-8)
 
 
 # ------------------------------------------------------------------------------- what converged, but is not as meant

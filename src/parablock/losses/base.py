@@ -57,7 +57,7 @@ class Loss(ABC):
     power : int or None
         Where the loss is a function of the error y - z alone and s times the error costs s^power as much, that power:
         2 for squared error, 1 for the quantile loss. ``tol`` is then relative to the spread of the targets. None for a
-        loss with a size of its own.
+        loss with a size of its own. It is not inherited.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parablock import vectors
+from parablock.losses import Loss
 from parablock.problem import Measure, Problem
 from parablock.solver.state import State
 
@@ -44,7 +45,7 @@ class Units:
     @classmethod
     def of(cls, problem: Problem) -> Units:
         ones = np.ones(problem.n_outputs)
-        if problem.loss.power is None:
+        if _power(problem.loss) is None:
             return cls(0.0 * ones, ones)
         if np.abs(problem.target).max() > _LARGEST:
             raise ValueError(
@@ -63,13 +64,14 @@ class Units:
 
     def inside(self, problem: Problem) -> Problem:
         """The problem that is solved."""
-        if problem.loss.power is None:
+        power = _power(problem.loss)
+        if power is None:
             return problem
         scale = self.scale[:, None]
         return replace(
             problem,
             target=(problem.target - self.offset[:, None]) / scale,
-            weight=problem.weight * scale ** (problem.loss.power - 2.0),
+            weight=problem.weight * scale ** (power - 2.0),
             lower=problem.lower / scale,
             upper=problem.upper / scale,
         )
@@ -110,6 +112,11 @@ class Units:
         objective = sum(measure.objective * square for measure, square in zip(measures, squares, strict=True))
         gap = sum(measure.duality_gap * square for measure, square in zip(measures, squares, strict=True))
         return objective, gap, max(measure.violation for measure in measures) / self.spread
+
+
+def _power(loss: Loss) -> int | None:
+    """As the loss's own class states it: one that is derived from it may be another function."""
+    return vars(type(loss)).get("power")
 
 
 def spread_of(problem: Problem, output: int) -> float:

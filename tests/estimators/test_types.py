@@ -34,7 +34,8 @@ from pathlib import Path
 
 import numpy as np
 import parablock
-from parablock import Checkpoint, KernelLogisticRegression, KernelRidge, KernelSVC, KernelSVCCV, KernelSVR
+from parablock import AutoKernelRegressor, Checkpoint, KernelLogisticRegression, KernelRidge, KernelSVC
+from parablock import KernelSVCCV, KernelSVR
 from parablock.callbacks import ProgressBar, TimeLimit
 from parablock.kernels import RBF
 from parablock.models import load_any, to_onnx, to_sklearn
@@ -46,6 +47,7 @@ reveal_type(KernelSVC().set_params(C=2).set_callbacks(ProgressBar(), TimeLimit(6
 reveal_type(KernelSVCCV(Cs=[1, 10], gammas="scale", scoring="accuracy").fit(X, y).best_estimator_)
 reveal_type(KernelRidge.path(X, y, Cs=3))
 reveal_type(parablock.load("model.pbk"))
+reveal_type(AutoKernelRegressor(max_time=1.5).fit(X, y))
 reveal_type(model.predict(X))
 reveal_type(model.history_[0].objective)
 reveal_type(model.stop_reason_)
@@ -76,6 +78,7 @@ REVEALED = [
     "KernelSVC",
     "list[parablock.estimators.regression.KernelRidge]",
     "KernelClassifier | parablock.estimators.regression.KernelRegressor",
+    "AutoKernelRegressor",
     "ndarray",
     "float",
     "str",
@@ -87,7 +90,7 @@ REVEALED = [
 BAD = """
 import numpy as np  # fine
 import parablock  # fine
-from parablock import KernelRidge, KernelSVC, KernelSVCCV, KernelSVR  # fine
+from parablock import AutoKernelRegressor, KernelRidge, KernelSVC, KernelSVCCV, KernelSVR  # fine
 
 from parablock import KernelSVM  # has no attribute "KernelSVM"
 from parablock.kernels import Gauss  # has no attribute "Gauss"
@@ -114,6 +117,8 @@ KernelSVC(max_iter=0.5)  # "max_iter" to "KernelSVC" has incompatible type
 KernelSVC(C="1")  # "C" to "KernelSVC" has incompatible type
 KernelSVR(epsilon=None)  # "epsilon" to "KernelSVR" has incompatible type
 KernelSVCCV(gammas="median")  # "gammas" to "KernelSVCCV" has incompatible type
+AutoKernelRegressor(gamma=1.0)  # Unexpected keyword argument "gamma"
+AutoKernelRegressor().fit(X, y).support_  # "AutoKernelRegressor" has no attribute "support_"
 KernelSVCCV(C=1.0)  # Unexpected keyword argument "C"
 KernelSVC().fit(X)  # Missing positional argument "y"
 KernelSVC().predict()  # Missing positional argument "X"

@@ -1,6 +1,8 @@
 """Model files: parablock's own, LIBSVM's and ONNX; and models of scikit-learn."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from parablock.estimators import KernelClassifier, KernelRegressor
 from parablock.models.files import LIBSVM, AnyPath, ModelFileError, kind_of
@@ -10,10 +12,21 @@ from parablock.models.onnx_export import to_onnx
 from parablock.models.pbk import describe_pbk, load, save
 from parablock.models.scikit import to_sklearn
 
+if TYPE_CHECKING:
+    from parablock.tables import AutoKernelClassifier, AutoKernelRegressor
+
 
 def load_any(
     path: AnyPath,
-) -> KernelClassifier | KernelRegressor | LibsvmClassifier | LibsvmRegressor | LibsvmOneClass:
+) -> (
+    KernelClassifier
+    | KernelRegressor
+    | AutoKernelClassifier
+    | AutoKernelRegressor
+    | LibsvmClassifier
+    | LibsvmRegressor
+    | LibsvmOneClass
+):
     """The model in a file of either kind, which is told by what is in it.
 
     Parameters

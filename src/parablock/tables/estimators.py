@@ -6,12 +6,11 @@ import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,7 +20,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 
 from parablock.devices.cpu.threads import limited_threads, thread_count
 from parablock.devices.memory import memory_bytes
-from parablock.estimators._bases import THREADS
+from parablock.estimators._bases import THREADS, BaseEstimator, ClassifierMixin, RegressorMixin, validated
 from parablock.monitor.progress import Progress
 from parablock.tables import honest
 from parablock.tables.fitting import Fit, Fitted
@@ -264,8 +263,8 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         tags.target_tags.single_output = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> AutoKernelRegressor:
+    @validated
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from a table.
 
         Parameters
@@ -444,8 +443,8 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> AutoKernelClassifier:
+    @validated
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from a table.
 
         Parameters

@@ -14,9 +14,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from parablock import CertificateError, KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.engines import DaskEngine
+from parablock.scaling import Scaling
 from tests.engines.problems import PROBLEMS, moons, numbers, outcome
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -59,6 +62,21 @@ def test_workers_find_the_same_solutions(client, name):
     model = make(engine=DaskEngine(client)).fit(X, y)
     assert_same(outcome(model, X), outcome(make().fit(X, y), X), decisions=2e-3)
     assert sum(record.bytes_sent for record in model.history_) > 0
+
+
+def test_a_model_that_scales_rows_does_so_on_workers(client):
+    X, y = moons()
+    X = X * [1.0, 1000.0] + [5.0, 1e5]
+    model = KernelSVC(**SETTINGS)
+    model._scaling = Scaling.of(X)
+    expected = model.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(da.from_array(X, chunks=(90, 2))).compute(), expected, atol=1e-9)
+    model.set_params(engine=DaskEngine(client))
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
+    model.set_params(warm_start=True, C=10).fit(X, y)  # on every worker its own rows
+    peer = make_pipeline(StandardScaler(), KernelSVC(**{**SETTINGS, "C": 10})).fit(X, y)
+    assert model.dual_objective_ == pytest.approx(peer[-1].dual_objective_, rel=1e-6)
+    np.testing.assert_array_equal(model.predict(X), peer.predict(X))
 
 
 class TestCollections:

@@ -61,6 +61,7 @@ def test_other_mistakes_are_told_as_python_does():
     [
         (KernelSVC(max_iter=-1), r"\[1, inf\). Got -1 instead. .*outer iterations"),
         (KernelSVCCV(max_iter=-1), r"\[1, inf\). Got -1 instead. .*outer iterations"),
+        (KernelSVC(n_jobs=0), "Got 0 instead. .*None and -1 mean all cores"),
         (KernelSVC(engine="dask"), r"Got 'dask' instead. .*engine=parablock.engines.DaskEngine\(\)"),
         (KernelSVC(device="gpu"), "Got 'gpu' instead. device='cuda'"),
         (KernelSVC(device="cuda:1"), "Got 'cuda:1' instead. .*CUDA_VISIBLE_DEVICES"),

@@ -29,6 +29,14 @@ def test_the_hard_margin_is_that_of_scikit_learn(loss, kernel, data_format):
     assert model.stop_reason_ == "converged"
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+def test_the_hard_margin_does_not_depend_on_the_scale_of_the_features(scale):
+    """A linear kernel of features s times as large has the same decisions, with weights 1/s times as large."""
+    plain, scaled = (KernelSVC(C=np.inf, kernel="linear", tol=1e-6).fit(s * X, SEPARABLE) for s in (1.0, scale))
+    assert scaled.coef_ * scale == pytest.approx(plain.coef_, rel=1e-5)
+    assert scaled.dual_coef_.max() * scale**2 == pytest.approx(plain.dual_coef_.max(), rel=1e-4)
+
+
 def test_the_certificate_is_of_the_hard_margin():
     model = KernelSVC(C=np.inf, kernel="linear", tol=1e-6).fit(X, SEPARABLE)
     assert model.dual_objective_ == pytest.approx(0.5 * np.sum(model.coef_**2), rel=1e-5)
@@ -63,6 +71,14 @@ def test_interpolation_solves_the_equations(estimator, fit_intercept):
         coef, bias = np.linalg.lstsq(K, y)[0], 0.0
     new = features() + 0.05
     assert model.predict(new) == pytest.approx(rbf(new, features()) @ coef + bias, abs=0.02)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 1e9])
+@pytest.mark.parametrize("estimator", [KernelRidge, KernelQuantileRegressor], ids=lambda e: e.__name__)
+def test_interpolation_follows_the_scale_of_the_targets(estimator, scale):
+    y = targets("numbers")
+    model = estimator(C=np.inf, gamma=0.6, tol=1e-5).fit(features(), scale * y)
+    assert model.predict(features()) / scale == pytest.approx(y, abs=1e-4)
 
 
 def test_the_tube_holds_every_row():

@@ -31,7 +31,7 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "loss": (lambda value: "log" in str(value), "The logistic loss is that of KernelLogisticRegression."),
     "max_iter": (lambda value: value == -1, "-1 is scikit-learn's word for no limit of updates of pairs. Here outer "
     "iterations are counted, one of them thousands of updates: leave it out, or pass a large number."),
-    "n_jobs": (lambda value: value == 0, "No thread computes nothing; None and -1 mean all cores."),
+    "n_jobs": (lambda value: value == 0, "There is nothing to compute with; None and -1 mean all cores."),
 }  # fmt: skip
 
 

@@ -18,14 +18,15 @@ from parablock.problem import Problem
 from parablock.solver import State
 from parablock.training import Settings, Trained, Watch
 
-_VALUES = [100.0**power for power in range(6)]  # of C, one after the other
+_FACTOR, _MOST = 100.0, 20  # from one C to the next, and how many are tried
+_ROUNDED = 1e6  # beyond so many times the largest coefficient, what is rounding for C is more than that for it
 _FAR = 1e10  # a solution whose squared norm must be so many times that of the first C's is none in practice
 _PENALTIES: dict[type[Loss], Callable[[Loss], Loss]] = {
     Hinge: lambda loss: loss,
     SquaredHinge: lambda loss: Hinge(),
     EpsilonInsensitive: lambda loss: loss,
-    Quantile: lambda loss: EpsilonInsensitive(0.0),
-    SquaredError: lambda loss: EpsilonInsensitive(0.0),
+    Quantile: lambda loss: Quantile(0.5),
+    SquaredError: lambda loss: Quantile(0.5),
 }
 
 
@@ -51,21 +52,29 @@ def train_infinite(
     if settings.checkpoint is not None:
         raise ValueError("C=inf is solved by several fits, which have no checkpoint. Leave checkpoint=None.")
     penalty = _PENALTIES[type(loss)](loss)
-    least = None
-    for C in _VALUES:
+    C, least = float(np.abs(target).max(initial=0.0)) or 1.0, None
+    for _ in range(_MOST):
         problem = Problem.build(penalty, target, np.full(target.shape, C), fit_intercept)
         trained = train(X, kernel, problem, settings, rng, start, watch)
         X, solution = rows_in(X, trained.dtype), trained.solution
         coef = start = solution.state.coef
         inside = not np.any((coef != 0) & ((coef == problem.lower) | (coef == problem.upper)))
-        if solution.reason in ("interrupted", "stopped") or (inside and solution.reason == "converged"):
+        if solution.reason in ("interrupted", "stopped"):
             return trained
+        if inside and solution.reason == "converged":
+            largest = float(np.abs(coef).max(initial=0.0))
+            if largest == 0.0 or largest >= C / _ROUNDED:
+                return trained
+            C = _FACTOR * largest
+            continue
         reach = _least_value(problem, solution.state)
         least = reach if least is None else least
         if solution.reason != "converged" or np.any(reach > _FAR * least):
             break
+        C *= _FACTOR
     margin = isinstance(penalty, Hinge)
-    must = "be within the margin" if margin else f"be off by more than {penalty.parameter:g}"
+    off = penalty.parameter if isinstance(penalty, EpsilonInsensitive) else 0.0
+    must = "be within the margin" if margin else f"be off by more than {off:g}"
     raise ValueError(
         f"No solution for C=inf was found: no training row may {must}, and with C={C:g} some still is "
         f"({solution.reason} after {solution.state.iteration} iterations). There is none where rows with equal "
@@ -76,7 +85,7 @@ def train_infinite(
 
 def finite_penalty(loss: Loss, coef: np.ndarray) -> tuple[Loss, np.ndarray, str]:
     """The loss and the weights, of the coefficients' shape, of a finite problem with the same solution; and a note."""
-    C = 2.0 * float(np.abs(coef).max(initial=0.0)) or 1.0  # far from where the largest coefficient is on its bound
+    C = 4.0 * float(np.abs(coef).max(initial=0.0)) or 1.0  # far from where the largest coefficient is on its bound
     told = f"C=inf: of the problem with C={C:.4g}, beyond which the solution does not change."
     return _PENALTIES[type(loss)](loss), np.full(coef.shape, C), told
 

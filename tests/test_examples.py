@@ -49,3 +49,14 @@ def test_own_loss_withstands_outliers():
     assert 0 <= gap <= 1e-3
     assert robust < 0.05  # the noise itself is 0.1 a row
     assert ridge > 0.5
+
+
+def test_a_table_is_predicted_with_what_that_is_worth():
+    pytest.importorskip("pandas")
+    printed = output_of("table.py")
+    score, expected = numbers_in(printed, r"R squared +([\d.]+), expected ([\d.]+)")
+    (inside,) = numbers_in(printed, r"([\d.]+)% inside")
+    assert score > 0.4
+    assert abs(score - expected) < 0.2
+    assert 70 <= inside <= 92
+    assert {"s5", "bmi"} <= set(printed.split())

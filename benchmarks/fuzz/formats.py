@@ -34,7 +34,7 @@ from benchmarks.fuzz.mutations import (
     changed_text,
     one_of,
 )
-from parablock import Checkpoint, CheckpointError, KernelRidge, KernelSVC
+from parablock import AutoKernelClassifier, AutoKernelRegressor, Checkpoint, CheckpointError, KernelRidge, KernelSVC
 from parablock.callbacks import JSONLog, LogError, read_log
 from parablock.cli.scaling import load_scaling, save_scaling
 from parablock.datasets import Data, DataError, read_data, save_csr, write_data
@@ -389,6 +389,8 @@ def _fitted() -> list[Any]:
             .set_params(**local)
             .fit(sp.csr_matrix(X), y + (X[:, 3] > 1)),
             KernelRidge(kernel="poly", degree=2, gamma=0.3).fit(X, targets),
+            AutoKernelRegressor(random_state=0).fit(X, targets, groups=np.arange(len(X)) // 2),
+            AutoKernelClassifier(random_state=0).fit(np.where(X > 2, np.nan, X), y),
         ]
 
 

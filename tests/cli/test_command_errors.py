@@ -13,7 +13,7 @@ from parablock.cli.failures import UsageError, guarded
 
 WRONG_USAGE = [
     ("trian", "'trian' is no command; did you mean 'train'?"),
-    ("xyz", "'xyz' is no command; there are train, predict, certify, info, convert, plan, report, demo"),
+    ("xyz", "'xyz' is no command; there are train, predict, certify, info, convert, plan, report, warm-up, demo"),
     ("train", "the following arguments are required: DATA"),
     ("train {train} --nonsense", "unrecognized arguments: --nonsense"),
     ("train {train} --tas svc", "unrecognized arguments: --tas svc"),

@@ -1,5 +1,7 @@
 """What selectors and users of scikit-learn's SVC look for in a fitted machine: coef_, n_support_, class_weight_ ..."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,7 @@ import parablock
 from parablock import KernelClassifier, KernelLogisticRegression, KernelRidge, KernelSVC, KernelSVR
 from parablock.callbacks import Callback
 from parablock.kernels import Linear
+from tests.engines.ranks import needs_mpi, results
 from tests.small_problems import CASES, N, features, in_format, targets
 
 every_estimator = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -157,3 +160,17 @@ def test_a_callback_sees_them_during_the_fit():
 def test_sparse_arrays_give_a_dense_coef():
     model = KernelSVC(kernel="linear").fit(sp.csr_array(features()), targets("labels"))
     assert type(model.coef_) is np.ndarray
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_they_are_those_of_all_rows_where_ranks_train_together():
+    found = results(2, Path(__file__).parents[1] / "engines" / "linear_on_ranks.py")
+    y, separable = np.arange(N) % 3, features() @ [1.0, -2.0, 0.5, 0.0] > 0.1
+    alone = KernelSVC(kernel="linear", class_weight={0: 2.0}).fit(features(), y)
+    assert found["n_support_"] == np.bincount(y[found["support_"]]).tolist()
+    assert found["class_weight_"] == alone.class_weight_.tolist() == [2.0, 1.0, 1.0]
+    assert found["shape_fit_"] == [N, 4]
+    assert np.array(found["coef_"]) == pytest.approx(alone.coef_, abs=1e-2)
+    hard = KernelSVC(C=np.inf, kernel="linear", tol=1e-6).fit(features(), separable)
+    assert np.array(found["hard"]) == pytest.approx(hard.coef_, rel=1e-4, abs=1e-4)

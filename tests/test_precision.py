@@ -74,6 +74,23 @@ def test_unscaled_float32_data_gives_the_model_of_float64(case):
     assert model.support_vectors_.dtype == np.float64
 
 
+@pytest.mark.parametrize("data_format", [np.asarray, sp.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_an_offset_leaves_float32_too_little_of_inner_products(kernel, data_format):
+    """They are exact to rounding, but all are nearly the same; the intercept takes what they have in common."""
+    X, y = make_moons(N, noise=0.2, random_state=0)
+    X = (X + 100 * np.arange(1, 3)).astype(np.float32)
+    given = {"kernel": kernel, "degree": 1, "gamma": 1.0, "coef0": 1.0, "random_state": 0}
+    model, times = told(lambda: KernelSVC(**given).fit(data_format(X), y))
+    exact = KernelSVC(**given).fit(data_format(X.astype(np.float64)), y)
+    assert times == 1
+    assert model.dual_objective_ == pytest.approx(exact.dual_objective_, rel=1e-4)
+    assert model.score(data_format(X), y) == exact.score(data_format(X), y)
+    same, never = told(lambda: KernelSVC(**given).fit(data_format(0 * X + X[:1]), y))
+    assert never == 0
+    assert same.support_vectors_.dtype == np.float32
+
+
 def test_the_warning_says_what_was_found_and_what_helps():
     X = SPREAD.astype(np.float32)
     with pytest.warns(

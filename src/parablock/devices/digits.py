@@ -20,7 +20,7 @@ from parablock.compact import without_unused
 from parablock.devices.base import Device, Samples
 from parablock.devices.cpu.samples import make_samples
 from parablock.devices.cpu.tiles import tiles
-from parablock.kernels import Cosine, Kernel, Linear, Sigmoid
+from parablock.kernels import Cosine, Kernel, Linear, Polynomial, Sigmoid
 from parablock.kernels.distance import DistanceKernel
 from parablock.mapped import is_sparse, stretches
 
@@ -33,6 +33,7 @@ _ROUNDING, _ROOM = 8, 1 / 8  # of a sum of three terms, in its last digit; below
 _NORM = 1e-30  # squared: that of smaller rows has fewer digits in float32 ...
 _LEAST_SQUARE = 1e-290  # ... and of these in float64
 _NEGLIGIBLE = 1e-14  # beside the largest kernel value
+_ALIKE = 1e-12  # share that differs of rows that are all the same, to rounding
 
 
 def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centre: np.ndarray | None) -> float:
@@ -61,7 +62,8 @@ def kernel_error(device: Device, kernel: Kernel, samples: Samples, X: Any, centr
     here = device.samples(both, kernel, centre)
     with np.errstate(all="ignore"):  # what leaves the range is found in what comes out
         values = device.gram(kernel, here.take(slice(rows.shape[0])), here)[first, second].astype(np.float64)
-        exact, largest = _exact(kernel, both.astype(np.float64), first, second)
+        better = samples.dtype == np.float32 and device.has_float64
+        exact, largest = _exact(kernel, both.astype(np.float64), first, second, offsets=better)
         errors = np.where(values == exact, 0.0, np.abs(values - exact) / largest)
     fits = np.all(np.isfinite(errors)) and largest.max() < math.sqrt(
         np.finfo(samples.dtype).max
@@ -139,9 +141,11 @@ def _pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.tile(rows, 4), np.concatenate((rows, count + rows, (rows + 1) % count, (rows + count // 2) % count))
 
 
-def _exact(kernel: Kernel, rows: Any, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel values of pairs of rows, in float64, and what bounds each. Distances are computed of differences, which
-    lose nothing."""
+def _exact(
+    kernel: Kernel, rows: Any, first: np.ndarray, second: np.ndarray, offsets: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernel values of pairs of rows, in float64, and what bounds each; with `offsets` less what they have in common.
+    Distances are computed of differences, which lose nothing."""
     if isinstance(kernel, DistanceKernel) or kernel.shift_invariant:
         distances = _distances(kernel.overlap, rows, first, second)
         tile = np.zeros((len(first), 1))
@@ -159,7 +163,18 @@ def _exact(kernel: Kernel, rows: Any, first: np.ndarray, second: np.ndarray) -> 
         lost = (own < _LEAST_SQUARE) & np.array([row.any() for row in _lines(rows)])
         root[lost] = np.nan
     # What is far below the values of other rows need not be exact.
-    return values[first, second], np.maximum(root[first] * root[second], _NEGLIGIBLE * root.max() ** 2)
+    largest = np.maximum(root[first] * root[second], _NEGLIGIBLE * root.max() ** 2)
+    if offsets and isinstance(kernel, (Linear, Polynomial)):
+        largest *= _share_that_differs(values[: len(values) // 2, : len(values) // 2])
+    return values[first, second], largest
+
+
+def _share_that_differs(values: np.ndarray) -> float:
+    """How much of a kernel matrix is left when the rows are centred in the kernel's own space: what tells them apart,
+    where a model has an intercept. One where nothing is left."""
+    centred = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    share = float(np.trace(centred) / np.trace(values)) if np.trace(values) > 0 else 1.0
+    return min(share, 1.0) if share > _ALIKE else 1.0
 
 
 def _distances(overlap: str, rows: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 SECONDS, BYTES = 10.0, 1 << 30  # for one case; beyond what the process has when it begins
+_ROOT = Path(__file__).parents[2]
 _START_SECONDS = 300.0  # to write and read whole files; something may have to be compiled
 
 
@@ -60,7 +61,9 @@ def _told(format: str, seed: int, first: int, stop: int, allowed: float) -> Iter
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryFile() as complaints,
-        subprocess.Popen([*command, folder], stdout=subprocess.PIPE, stderr=complaints, env=environment) as worker,
+        subprocess.Popen(
+            [*command, folder], stdout=subprocess.PIPE, stderr=complaints, env=environment, cwd=_ROOT
+        ) as worker,
     ):
         assert worker.stdout is not None
         case, seconds, rest = first, _START_SECONDS, b""

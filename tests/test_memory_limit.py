@@ -102,6 +102,46 @@ def test_a_single_block_keeps_to_the_limit():
     assert scarce < 6 * MEGABYTE + 12 * MEGABYTE  # and some for tiles and vectors
 
 
+def clouds(n, n_features, n_classes=2, dtype=np.float64, density=None):
+    """Rows of all kinds, with classes that overlap."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, n_features)).astype(dtype)
+    if density is not None:
+        X = sp.csr_matrix(X * (rng.random(X.shape) < density))
+    return X, rng.integers(0, n_classes, n)
+
+
+def bytes_in_float64(X):
+    return 8 * X.nnz + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else 8 * X.size
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("limit", [8, 24])
+@pytest.mark.parametrize(
+    ("data", "n_jobs"),
+    [
+        (clouds(3000, 20), 1),
+        (clouds(3000, 20), 2),
+        (clouds(1200, 20, n_classes=7), 1),
+        (clouds(3000, 20, dtype=np.float32), 1),
+        (clouds(1500, 3000, dtype=np.float32), 1),
+        (clouds(400, 20_000), 1),
+        (clouds(3000, 500, density=0.05), 1),
+        (clouds(1000, 20_000, density=0.01, dtype=np.float32), 2),
+    ],
+    ids=["float64", "two threads", "7 classes", "float32", "wide", "very wide", "sparse", "wide sparse"],
+)
+def test_what_comes_on_top_of_the_limit(data, n_jobs, limit):
+    """What the guide promises: the rows thrice, 400 bytes a row and output, 32 MB and 8 MB a thread."""
+    X, y = data
+    n_outputs = len(np.unique(y)) if y.max() > 1 else 1
+    model = KernelSVC(
+        gamma=1 / X.shape[1], tol=1e-1, max_iter=2, memory_limit=limit * MEGABYTE, n_jobs=n_jobs, random_state=0
+    )
+    on_top = 3 * bytes_in_float64(X) + 400 * X.shape[0] * n_outputs + (32 + 8 * n_jobs) * MEGABYTE
+    assert peak_bytes(lambda: model.fit(X, y)) <= limit * MEGABYTE + on_top
+
+
 def test_prediction_works_in_tiles():
     X, y = make_moons(2000, noise=0.3, random_state=0)
     model = KernelRidge(gamma=2.0, tol=1e-1, n_jobs=1, random_state=0).fit(X, y)

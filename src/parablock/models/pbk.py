@@ -35,7 +35,7 @@ _KNOWN = [*_ESTIMATORS, *_FOR_TABLES]
 def _is_for_tables(model: Any) -> bool:
     """Whether it is one of the estimators of `parablock.tables`, which are imported when they are needed."""
     kind = type(model)
-    return kind.__name__ in _FOR_TABLES and kind.__module__ == "parablock.tables.estimators"
+    return kind.__name__ in _FOR_TABLES and kind.__module__.startswith("parablock.tables.")
 
 
 def save(model: Any, path: AnyPath) -> None:

@@ -9,7 +9,6 @@ minimise     Algorithm 1                                        (section 4)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -23,43 +22,36 @@ from sklearn.utils import check_array
 from parablock import vectors
 from parablock.compact import without_unused
 from parablock.csr import given
-from parablock.devices import DEVICES, CpuDevice, Device
-from parablock.devices.memory import memory_bytes
-from parablock.engines import Crew, Engine, LocalEngine, Shard, make_engine
+from parablock.devices import CpuDevice, Device
+from parablock.engines import Crew, Shard, make_engine
 from parablock.engines.local import LocalCrew
 from parablock.fingerprint import fingerprint_of
 from parablock.kernels import Called, Kernel
 from parablock.large_numbers import fits_float
-from parablock.losses import Loss, SquaredError
+from parablock.losses import Loss
 from parablock.mapped import is_mapped, is_sparse
-from parablock.monitor import Checkpoint, CheckpointError, Progress, Record, Stopwatch
-from parablock.monitor.checkpoint import Keeper, Snapshot, read_for, refuse_unwritable
+from parablock.monitor import Progress, Record, Stopwatch
 from parablock.partition import KMeansPartitioner, Partition, Partitioner, TreePartitioner, make_partitioner
 from parablock.precision import crew_with_digits, rows_in
 from parablock.problem import Problem
+from parablock.resuming import checkpoint_of, checkpointing, refuse_unwritable_checkpoint, snapshot_to_resume
+from parablock.settings import Settings
 from parablock.solver import (
     MANY_MACHINES,
-    BlockSolver,
     FixedSchedule,
-    Options,
     Part,
     RegroupedSchedule,
     Schedule,
     Solution,
     State,
     Watcher,
-    evenly,
     minimise,
 )
 from parablock.solver.checking import doubt_about
 from parablock.solver.direct import System, solved_directly
 from parablock.solver.pbm import CONVERGED, STALLED
 from parablock.solver.units import Units
-from parablock.tensors import TensorRows
 
-# Larger blocks need fewer iterations, but more time for each coordinate update. Very many blocks get into each other's
-# way, so they grow with the rows, as far as their matrices can be computed at once.
-_BLOCK_SIZE, _MANY_BLOCKS, _LARGEST_BLOCK = 2048, 100, 4096
 # A bridge of two blocks' size saves iterations; but one machine solves it, and many others would wait.
 _LARGE_BRIDGE = 2
 
@@ -69,87 +61,8 @@ _WIDE_KERNEL, _WIDE_KERNEL_BLOCKS = 0.25, 8
 # From here on a value for every column of sparse rows would be much memory; who looks at columns, and does not call a
 # function of the user with them, is given them numbered anew.
 _MANY_COLUMNS, _BY_FEATURES = 1 << 22, (TreePartitioner, KMeansPartitioner)
-# Squared error of so many rows is solved by Cholesky factorisation of their kernel matrix, which then takes 512 MB.
-_DIRECT_ROWS = 8192
 # Of problems this small the objective is computed a second time.
 _CHECKED_ROWS = 1000
-# Problems this small are solved far beyond the tolerance.
-_TINY, _TINY_FLOOR = 512, 1e-7
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train; the estimators' parameters of the same names."""
-
-    tol: float = 1e-3
-    max_iter: int = 1000
-    partition: Any = "tree"
-    n_blocks: int | None = None
-    block_solver: str | BlockSolver = "greedy"
-    line_search: str = "auto"
-    regroup: bool = True
-    device: str = "cpu"
-    engine: str | Engine = "local"
-    n_jobs: int | None = None
-    memory_limit: Any = None
-    checkpoint: Any = None
-    resume: bool | str = False
-    verbose: int = 0
-
-    def make_device(self) -> Device:
-        engine = make_engine(self.engine)
-        return DEVICES[self.device](engine.threads(self.n_jobs), self.memory_limit, engine.neighbours(), engine.place())
-
-    def solves_directly(self, X: Any, problem: Problem) -> bool:
-        """Whether the problem is solved at once, by Cholesky factorisation: squared error of not too many rows in
-        memory, on one machine's CPU, where nothing is said of blocks."""
-        if type(problem.loss) is not SquaredError or not np.all(problem.weight > 0):
-            return False
-        if not isinstance(make_engine(self.engine), LocalEngine) or self.make_device().name != "cpu":
-            return False
-        chosen = self.partition, self.n_blocks, self.block_solver, self.line_search, self.regroup
-        if not isinstance(self.partition, str) or chosen != ("tree", None, "greedy", "auto", True):
-            return False
-        if is_mapped(X) or isinstance(X, TensorRows):
-            return False
-        return fits_directly(X.shape[0], self.memory_limit)
-
-    def options(self, loss: Loss, X: Any) -> Options:
-        if self.line_search == "exact" and not loss.piecewise_quadratic:
-            raise ValueError(
-                f"line_search='exact' needs a piecewise quadratic loss; {type(loss).__name__} is not one. Use "
-                "'auto' or 'armijo'."
-            )
-        exact = loss.piecewise_quadratic if self.line_search == "auto" else self.line_search == "exact"
-        if isinstance(self.block_solver, BlockSolver):
-            solver = self.block_solver
-        elif X.shape[0] <= _TINY and X.dtype == np.float64:
-            # It costs nothing, and the result no longer depends on the order or repetition of rows.
-            solver = BlockSolver(self.block_solver, floor=_TINY_FLOOR)
-        else:
-            solver = BlockSolver(self.block_solver)
-        return Options(
-            self.tol,
-            self.max_iter,
-            solver,
-            "exact" if exact else "armijo",
-            remember=self.regroup,
-            rest=self.regroup,
-        )
-
-    def block_count(self, X: Any, machines: int) -> int:
-        if self.n_blocks is not None:
-            return min(self.n_blocks, X.shape[0])
-        size = max(_BLOCK_SIZE, min(X.shape[0] // _MANY_BLOCKS, _LARGEST_BLOCK))
-        return evenly(-(-X.shape[0] // size), machines)
-
-
-def fits_directly(rows: int, memory_limit: Any) -> bool:
-    """Whether a kernel matrix of so many rows is one to factorise. Without a limit that the user gave, their number
-    decides, never the memory that happens to be free: the same program takes the same way tomorrow."""
-    if memory_limit is None:
-        return rows <= _DIRECT_ROWS
-    return rows * rows * np.dtype(np.float64).itemsize <= memory_bytes(memory_limit) // 2
 
 
 @dataclass(frozen=True)
@@ -209,7 +122,7 @@ def train(
     watch : Watch, optional
         On every machine, or on none.
     """
-    _check_checkpoint(settings)
+    refuse_unwritable_checkpoint(settings)
     if settings.solves_directly(X, problem):
         with prepared_directly(X, kernel, settings, rng) as ground:
             trained = ground.solve_directly(problem, watch)
@@ -278,7 +191,7 @@ class Ground:
             coef = vectors.place(coef, inside.feasible(units.divided(start))[:, order])
         used = vectors.flatnonzero(coef.any(axis=0))
         decision = crew.product(used, vectors.columns(coef, used)) if len(used) else vectors.zeros_like(coef)
-        with _keeping(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):
+        with checkpointing(self.settings, crew, self.kernel, problem, self.X, order) as (keeper, snapshot):
             solution = minimise(
                 Part(None, ordered, crew, self.partitioner.restricted(order)),
                 _schedule(problem, settings, self.partition, rng, crew.size, self.device.largest_block),
@@ -342,9 +255,9 @@ class Ground:
     def solve_directly(self, problem: Problem, watch: Watch | None = None) -> Trained | None:
         """The optimum of squared error by Cholesky factorisation, as one iteration; None where the kernel is not
         positive definite. A checkpoint to resume from must fit the problem, but is not needed, and none is written."""
-        checkpoint = _checkpoint_of(self.settings)
+        checkpoint = checkpoint_of(self.settings)
         if checkpoint is not None:
-            _earlier(checkpoint, self.settings.resume, fingerprint_of(self.kernel, problem, self.X), problem)
+            snapshot_to_resume(checkpoint, self.settings.resume, fingerprint_of(self.kernel, problem, self.X), problem)
         if watch is not None:
             watch.ready(self.partition, self.centre, self.X.dtype, self.order, self.crew.size)
             watch.begin()
@@ -511,50 +424,3 @@ def _schedule(
             machines=machines,
         )
     return FixedSchedule(blocks, bridge_size, problem.intercept, settings.tol)
-
-
-def _check_checkpoint(settings: Settings) -> None:
-    """Refuse a file that could not be written, before there is something to lose."""
-    engine, checkpoint = make_engine(settings.engine), settings.checkpoint
-    if checkpoint is not None:
-        path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
-        engine.checked(lambda: refuse_unwritable(path) if engine.is_first() else None)
-
-
-@contextmanager
-def _keeping(
-    settings: Settings, crew: Crew, kernel: Kernel, problem: Problem, X: Any, order: np.ndarray
-) -> Iterator[tuple[Keeper | None, Snapshot | None]]:
-    """What writes checkpoints, and the one to go on from."""
-    checkpoint, shelf = _checkpoint_of(settings), make_engine(settings.engine).shelf
-    if checkpoint is None and shelf is None:
-        yield None, None
-        return
-    fingerprint = "" if checkpoint is None else fingerprint_of(kernel, problem, X)
-    keeper = Keeper(checkpoint, fingerprint, order, crew.is_first, shelf)
-    snapshot = None if shelf is None else shelf.start
-    if snapshot is None:
-        snapshot = crew.from_first(lambda: _earlier(checkpoint, settings.resume, fingerprint, problem))
-    with keeper.listening():
-        yield keeper, None if snapshot is None else snapshot.taken(order)
-
-
-def _checkpoint_of(settings: Settings) -> Checkpoint | None:
-    checkpoint = settings.checkpoint
-    if checkpoint is None and settings.resume is True:
-        raise ValueError("resume=True needs the file to resume from: set checkpoint to its path.")
-    return checkpoint if checkpoint is None or isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-
-
-def _earlier(checkpoint: Checkpoint | None, resume: bool | str, fingerprint: str, problem: Problem) -> Snapshot | None:
-    if checkpoint is None:
-        return None
-    there = os.path.exists(checkpoint.path)
-    if there and not resume:
-        raise CheckpointError(
-            f"The checkpoint {os.fspath(checkpoint.path)!r} exists and would be overwritten. Set resume=True to go on "
-            "from it, choose another path, or remove it."
-        )
-    if resume == "auto" and not there:
-        return None
-    return read_for(checkpoint.path, fingerprint, problem) if resume else None

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 from parablock import KernelLogisticRegression, KernelRidge, KernelSVC
 from parablock.callbacks import EarlyStopping, ValidationScore
-from parablock.training import Settings
+from parablock.settings import Settings
 from tests.callbacks.small_fits import SETTINGS, Recorder, fit_quietly, machine, moons
 from tests.small_problems import rbf
 

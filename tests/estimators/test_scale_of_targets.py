@@ -254,7 +254,7 @@ def test_rough_least_squares_say_how_far_predictions_can_be_off(kernel, intercep
 
 
 def test_the_way_out_for_more_rows_is_named(monkeypatch):
-    monkeypatch.setattr("parablock.training._DIRECT_ROWS", 100)
+    monkeypatch.setattr("parablock.settings._DIRECT_ROWS", 100)
     with pytest.warns(ConvergenceWarning, match="memory_limit=1_440_000 or more, which solves it at once"):
         KernelRidge(C=2e4, gamma=0.5, tol=0.5, random_state=0).fit(X, NOISY)
     assert KernelRidge(C=2e4, gamma=0.5, memory_limit=1_440_000).fit(X, NOISY).history_[0].kind == "cholesky"

@@ -5,7 +5,8 @@ import pytest
 
 from parablock.kernels import RBF
 from parablock.problem import Problem
-from parablock.training import Settings, prepared, train
+from parablock.settings import Settings
+from parablock.training import prepared, train
 from tests.oracle import CLASSIFICATION, LOSSES, random_targets, rbf
 
 N, GAMMA = 90, 0.7

@@ -187,7 +187,7 @@ def test_who_chooses_blocks_gets_blocks(choice, direct):
 
 
 def test_more_rows_only_where_the_user_gave_the_memory(monkeypatch):
-    monkeypatch.setattr("parablock.training._DIRECT_ROWS", 200)
+    monkeypatch.setattr("parablock.settings._DIRECT_ROWS", 200)
     X, y = data()
     assert not at_once(KernelRidge(gamma=GAMMA).fit(X, y))
     assert at_once(KernelRidge(gamma=GAMMA, memory_limit=2 * 8 * 300 * 300).fit(X, y))

@@ -15,8 +15,9 @@ from parablock.kernels import Kernel
 from parablock.losses import EpsilonInsensitive, Hinge, Loss, Quantile, SquaredError, SquaredHinge
 from parablock.precision import rows_in
 from parablock.problem import Problem
+from parablock.settings import Settings
 from parablock.solver import State
-from parablock.training import Settings, Trained, Watch
+from parablock.training import Trained, Watch
 
 _FACTOR, _MOST = 100.0, 20  # from one C to the next, and how many are tried
 _ROUNDED = 1e6  # beyond so many times the largest coefficient, what is rounding for C is more than that for it

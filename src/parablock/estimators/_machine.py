@@ -59,9 +59,10 @@ from parablock.partition import PARTITIONERS, Partitioner, make_partitioner
 from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
 from parablock.scaling import Scaling
+from parablock.settings import Settings
 from parablock.solver import CHOICES, BlockSolver, Solution
 from parablock.tensors import TensorRows, is_plain, is_tensor, on_host
-from parablock.training import Settings, Trained, train
+from parablock.training import Trained, train
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # Data of these types is exact in float32, which is twice as fast.

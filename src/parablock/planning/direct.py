@@ -7,7 +7,7 @@ from typing import Any
 
 from parablock.planning.costs import Costs
 from parablock.planning.forecast import Forecast, Seconds
-from parablock.training import fits_directly
+from parablock.settings import fits_directly
 
 _OPERATION_NS = 0.04  # of one core, in products of float64 matrices
 

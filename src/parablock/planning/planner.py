@@ -13,7 +13,7 @@ from parablock.planning.course import Course, default_filled, default_iterations
 from parablock.planning.direct import direct_forecast, is_direct
 from parablock.planning.forecast import Forecast
 from parablock.planning.machines import DEVICES, NETWORKS, Machine, Network
-from parablock.training import Settings
+from parablock.settings import Settings
 
 _ITEMSIZE = {"float32": 4, "float64": 8}
 

@@ -13,7 +13,8 @@ from parablock.estimators._machine import KernelMachine
 from parablock.kernels import Kernel
 from parablock.problem import Problem
 from parablock.selection.grids import c_values
-from parablock.training import Ground, Settings, Trained, Watch, prepared, prepared_directly
+from parablock.settings import Settings
+from parablock.training import Ground, Trained, Watch, prepared, prepared_directly
 
 Machine = TypeVar("Machine", bound=KernelMachine)
 

@@ -24,7 +24,8 @@ from parablock.partition.kernel_kmeans import KernelKMeansPartitioner
 from parablock.problem import Problem
 from parablock.selection.folds import Folds
 from parablock.selection.watching import train_watched
-from parablock.training import Settings, prepared
+from parablock.settings import Settings
+from parablock.training import prepared
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,15 @@ def test_infeasible_coefficients_have_no_dual_value(change):
     assert np.isfinite(certificate.primal_objective)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e6])
+def test_a_sum_that_is_rounding_is_judged_in_the_unit_of_the_targets(unit):
+    target = unit * np.sin(X[:, 0])
+    model = KernelQuantileRegressor(C=1, gamma=2.0).fit(X, target)
+    certificate = model.certify(X, target)
+    assert certificate.dual_objective == pytest.approx(model.dual_objective_, rel=1e-9)
+    assert not certificate.note
+
+
 # -------------------------------------------------------------------------------------------- kernels of the user's own
 
 

@@ -235,8 +235,9 @@ def _of_output(
     primal, dual = norm + problem.primal_sum(output, decision + intercept), -norm - problem.dual_sum(output, inside)
     gap: float | None = measure.duality_gap if bounds else None
     note = ""
-    # The sum times the intercept is what is missing between the gap and its terms.
-    changed = total * (1.0 + abs(intercept))
+    # The sum times the intercept is what is missing between the gap and its terms; of an intercept that is zero by
+    # chance the targets tell the size that it might have.
+    changed = total * (np.abs(problem.target[output]).max() + abs(intercept))
     if changed > _ROUNDING * max(abs(primal), abs(dual)) or outside > _ROUNDING * np.abs(inside).max():
         dual, gap = -np.inf, np.inf if bounds else None
         note = (

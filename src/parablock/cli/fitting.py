@@ -123,6 +123,8 @@ def _warn(model: Any, stopped_early: bool) -> None:
     reason = model.stop_reason_
     if reason == "converged" or (reason == "stopped" and stopped_early):
         return
+    if reason == "stalled" and model.violation_ <= model.tol:
+        return  # what seemed converged was found out in a last check, of which the fit has warned
     what = {"out of iterations": "not converged", "stopped": "stopped by --time-limit"}.get(reason, reason)
     reached = f"after {model.n_iter_} iterations, violation {model.violation_:.2g}"
     say(f"parablock: warning: {what} {reached}: {_ADVICE['untrained' if is_untrained(model) else reason]}")

@@ -1,18 +1,28 @@
-"""Warnings about fits that have converged, and yet are not what their user may think."""
+"""Warnings about fits that have not converged, and about those that have and yet are not what their user may think."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from parablock.callbacks.support import watch_of
+from parablock.devices.cpu import CpuDevice
+from parablock.devices.cpu.samples import make_samples
+from parablock.engines import make_engine
 from parablock.losses import EpsilonInsensitive, SquaredError
+from parablock.prediction import GlobalModel
 from parablock.problem import Problem
 from parablock.solver import Solution
 from parablock.solver.units import Units, spread_of
 
 _ROWS = 256  # whose decisions are computed again
 _LARGEST = 5.0  # of very many errors, beside their root mean square
+_AT_ONCE = 4096  # support vectors that are looked at
 _SHARE = 0.5  # of the targets' spread, by which no prediction of least squares should be off
 
 
@@ -93,3 +103,85 @@ def constant_model(problem: Problem, solution: Solution, tol: float) -> str | No
                 "scale the targets."
             )
     return None
+
+
+def warn_of(machine: Any, solution: Solution, problem: Problem | None, X: Any) -> None:
+    """Say how a fit ended, unless it converged; and of a converged one what its model does not promise."""
+    watch = watch_of(machine)
+    stopped = None if watch is None else watch.run.why
+    if solution.reason == "converged" and problem is not None:
+        _warn_of_what_it_means(machine, solution, problem, X)
+    if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
+        return
+    if solution.doubt is not None:
+        warnings.warn(
+            f"After {machine.n_iter_} outer iterations all seemed converged, but {solution.doubt}: the arithmetic has "
+            f"lost its digits. Lower C={machine.C:g}, or scale the data.",
+            ConvergenceWarning,
+        )
+        return
+    reached = (
+        f"the largest violation is {machine.violation_:.3g} (tol={machine.tol:g}) and the duality gap "
+        f"{solution.state.relative_gap:.3g} of the objective"
+    )
+    better, precision = "" if machine._dtype == np.float64 else "pass float64 data, or ", str(machine._dtype)
+    if machine._settings(None).make_device().name == "cuda":
+        better, precision = "use device='cpu' with float64 data, or ", "float32"
+    usable = "The model is usable" if machine.n_iter_ else "The model is not trained"
+    text = {
+        "out of iterations": f"Not converged after max_iter={machine.max_iter} outer iterations: {reached}. Raise "
+        "max_iter or tol, or scale the data.",
+        "stalled": f"No further progress after {machine.n_iter_} outer iterations: {reached}. This is what "
+        f"{precision} allows: {better}raise tol, or scale the data.",
+        "interrupted": f"Interrupted after {machine.n_iter_} outer iterations: {reached}. {usable}; "
+        "fit again with warm_start=True to go on from here.",
+        "stopped": f"{stopped} after {machine.n_iter_} outer iterations: {reached}. The model is usable; fit again "
+        "with warm_start=True to go on from here.",
+    }[solution.reason]
+    warnings.warn(text, ConvergenceWarning)
+
+
+def _warn_of_what_it_means(machine: Any, solution: Solution, problem: Problem, X: Any) -> None:
+    constant = constant_model(problem, solution, machine.tol)
+    if constant is not None:
+        warnings.warn(constant, ConvergenceWarning)
+    rough = rough_predictions(problem, solution, lambda: _largest_kernel_value(machine, X), machine.tol)
+    if rough is not None:
+        enough = replace(machine._settings(machine.partition), memory_limit=16 * len(machine._rows) ** 2)
+        at_once = f", or with memory_limit={enough.memory_limit:_} or more, which solves it at once"
+        warnings.warn(rough + (at_once if enough.solves_directly(X, problem) else "") + ".", ConvergenceWarning)
+
+    if solution.history[-1:] and solution.history[-1].kind != "cholesky":
+        _warn_of_rounding(machine, solution, problem, X)
+
+
+def _warn_of_rounding(machine: Any, solution: Solution, problem: Problem, X: Any) -> None:
+    """Where kernel values are float32: of a `tol` that is smaller than what these can show."""
+    kernel, cuda = machine._make_kernel(), machine._settings(None).make_device().name == "cuda"
+    if kernel.overlap in ("given", "called") or not (cuda or machine._dtype == np.float32):
+        return
+    model, rows = machine._models["global"], some_rows_of(len(machine._rows))
+    assert isinstance(model, GlobalModel)
+    device = CpuDevice(make_engine(machine.engine).threads(machine.n_jobs), machine.memory_limit)
+    with device.session():
+        samples = device.samples(X[rows].astype(np.float64), kernel, machine._centre)
+        exact = model.expansion.values(device, kernel, samples, machine._centre)
+    hidden = hidden_by_rounding(problem, solution.state.decision[:, rows], exact, machine.tol)
+    if hidden is not None:
+        instead = "use device='cpu' with float64 data" if cuda else "pass float64 data"
+        warnings.warn(f"{hidden}; {instead} for a smaller one.", ConvergenceWarning)
+
+
+def _largest_kernel_value(machine: Any, X: Any) -> float:
+    """Of a training row with itself, as far as it has a coefficient."""
+    kernel = machine._make_kernel()
+    if kernel.overlap == "given":
+        return float(np.diagonal(X).max())
+    model = machine._models["global"]
+    assert isinstance(model, GlobalModel)
+    vectors = model.expansion.vectors
+    parts = (
+        make_samples(vectors[start : start + _AT_ONCE], kernel).self_overlap
+        for start in range(0, len(machine.support_), _AT_ONCE)
+    )
+    return max((float(kernel.diagonal(part).max()) for part in parts), default=0.0)

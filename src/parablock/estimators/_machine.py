@@ -14,7 +14,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -23,12 +22,10 @@ from parablock.callbacks.support import CallbackSupport, fit_watched, watch_of
 from parablock.certificate import Certificate
 from parablock.csr import given
 from parablock.devices import DEVICES
-from parablock.devices.cpu import CpuDevice
-from parablock.devices.cpu.samples import make_samples
 from parablock.devices.digits import rows_for_float64
 from parablock.devices.memory import bytes_for_rows, memory_bytes
 from parablock.engines import ENGINES, Engine, LocalEngine, Shard, engine_for, fitted_attributes, make_engine, moments
-from parablock.estimators._advice import constant_model, hidden_by_rounding, rough_predictions, some_rows_of
+from parablock.estimators._advice import warn_of
 from parablock.estimators._attributes import DerivedAttributes
 from parablock.estimators._bases import THREADS, validated
 from parablock.estimators._hints import Hints
@@ -60,7 +57,7 @@ from parablock.prediction import Expansion, GlobalModel, LocalModel
 from parablock.problem import Problem
 from parablock.scaling import Scaling
 from parablock.settings import Settings
-from parablock.solver import CHOICES, BlockSolver, Solution
+from parablock.solver import CHOICES, BlockSolver
 from parablock.tensors import TensorRows, is_plain, is_tensor, on_host
 from parablock.training import Trained, train
 
@@ -345,7 +342,7 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
             trained = self._train(X, self._make_kernel(), problem, settings, rng, start, watch)
         self._n_rows, self._dtype, self._sparse, self._fingerprint = n, trained.dtype, sparse, fingerprint
         self._keep(X, rows, target, trained)
-        self._warn(trained.solution, problem, X)
+        warn_of(self, trained.solution, problem, X)
 
     def _as_fitted(
         self,
@@ -466,83 +463,6 @@ class KernelMachine(CallbackSupport, DerivedAttributes, OnnxStep, Hints, metacla
         self.violation_ = solution.state.violation
         self.kernel_evaluations_ = solution.kernel_evaluations
         self.partition_ = trained.partition
-
-    def _warn(self, solution: Solution, problem: Problem | None, X: Any) -> None:
-        watch = watch_of(self)
-        stopped = None if watch is None else watch.run.why
-        if solution.reason == "converged" and problem is not None:
-            self._warn_of_what_it_means(solution, problem, X)
-        if solution.reason == "converged" or (solution.reason == "stopped" and not stopped):
-            return
-        if solution.doubt is not None:
-            warnings.warn(
-                f"After {self.n_iter_} outer iterations all seemed converged, but {solution.doubt}: the arithmetic has "
-                f"lost its digits. Lower C={self.C:g}, or scale the data.",
-                ConvergenceWarning,
-            )
-            return
-        reached = (
-            f"the largest violation is {self.violation_:.3g} (tol={self.tol:g}) and the duality gap "
-            f"{solution.state.relative_gap:.3g} of the objective"
-        )
-        better, precision = "" if self._dtype == np.float64 else "pass float64 data, or ", str(self._dtype)
-        if self._settings(None).make_device().name == "cuda":
-            better, precision = "use device='cpu' with float64 data, or ", "float32"
-        usable = "The model is usable" if self.n_iter_ else "The model is not trained"
-        text = {
-            "out of iterations": f"Not converged after max_iter={self.max_iter} outer iterations: {reached}. Raise "
-            "max_iter or tol, or scale the data.",
-            "stalled": f"No further progress after {self.n_iter_} outer iterations: {reached}. This is what "
-            f"{precision} allows: {better}raise tol, or scale the data.",
-            "interrupted": f"Interrupted after {self.n_iter_} outer iterations: {reached}. {usable}; "
-            "fit again with warm_start=True to go on from here.",
-            "stopped": f"{stopped} after {self.n_iter_} outer iterations: {reached}. The model is usable; fit again "
-            "with warm_start=True to go on from here.",
-        }[solution.reason]
-        warnings.warn(text, ConvergenceWarning)
-
-    def _warn_of_what_it_means(self, solution: Solution, problem: Problem, X: Any) -> None:
-        constant = constant_model(problem, solution, self.tol)
-        if constant is not None:
-            warnings.warn(constant, ConvergenceWarning)
-        rough = rough_predictions(problem, solution, lambda: self._largest_kernel_value(X), self.tol)
-        if rough is not None:
-            enough = replace(self._settings(self.partition), memory_limit=16 * len(self._rows) ** 2)
-            at_once = f", or with memory_limit={enough.memory_limit:_} or more, which solves it at once"
-            warnings.warn(rough + (at_once if enough.solves_directly(X, problem) else "") + ".", ConvergenceWarning)
-
-        if solution.history[-1:] and solution.history[-1].kind != "cholesky":
-            self._warn_of_rounding(solution, problem, X)
-
-    def _warn_of_rounding(self, solution: Solution, problem: Problem, X: Any) -> None:
-        """Where kernel values are float32: of a `tol` that is smaller than what these can show."""
-        kernel, cuda = self._make_kernel(), self._settings(None).make_device().name == "cuda"
-        if kernel.overlap in ("given", "called") or not (cuda or self._dtype == np.float32):
-            return
-        model, rows = self._models["global"], some_rows_of(len(self._rows))
-        assert isinstance(model, GlobalModel)
-        device = CpuDevice(make_engine(self.engine).threads(self.n_jobs), self.memory_limit)
-        with device.session():
-            samples = device.samples(X[rows].astype(np.float64), kernel, self._centre)
-            exact = model.expansion.values(device, kernel, samples, self._centre)
-        hidden = hidden_by_rounding(problem, solution.state.decision[:, rows], exact, self.tol)
-        if hidden is not None:
-            instead = "use device='cpu' with float64 data" if cuda else "pass float64 data"
-            warnings.warn(f"{hidden}; {instead} for a smaller one.", ConvergenceWarning)
-
-    def _largest_kernel_value(self, X: Any) -> float:
-        """Of a training row with itself, as far as it has a coefficient."""
-        kernel = self._make_kernel()
-        if kernel.overlap == "given":
-            return float(np.diagonal(X).max())
-        model = self._models["global"]
-        assert isinstance(model, GlobalModel)
-        vectors = model.expansion.vectors
-        parts = (
-            make_samples(vectors[start : start + _DENSE_ROWS], kernel).self_overlap
-            for start in range(0, len(self.support_), _DENSE_ROWS)
-        )
-        return max((float(kernel.diagonal(part).max()) for part in parts), default=0.0)
 
     # ------------------------------------------------------------------------------------------- certificate
 

@@ -268,6 +268,16 @@ def test_running_out_of_iterations_is_a_warning(parablock, hard):
     assert library.load("model.pbk").n_iter_ == 2
 
 
+def test_what_a_last_check_finds_is_said_once(parablock, tmp_path):
+    X = np.random.RandomState(0).randn(60, 3)
+    write_svmlight(tmp_path / "huge.svm", X, (X[:, 0] > 0).astype(int))
+    done = parablock("train", "huge.svm", "--task", "logistic", "-c", "1e15", "-o", "model.pbk")
+    (warning,) = [line for line in done.err.splitlines() if "warning" in line]
+    assert "seemed converged" in warning
+    assert "Lower C=1e+15" in warning
+    assert "--tol" not in done.err
+
+
 def test_early_stopping_keeps_the_best_model(parablock, files):
     options = ["--early-stopping", "--hold-out", "0.25", "--patience", "1", "--log", "run.jsonl"]
     done = parablock("train", files.train, "-c", "32", "-g", "32", "-o", "model.pbk", *options)

@@ -194,6 +194,7 @@ def test_another_number_of_ranks_goes_on(moons, path, first, second):
     assert float(words[-1]) == pytest.approx(straight.dual_objective_, rel=1e-6)
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_rows_that_are_divided_among_another_number_of_ranks_go_on(moons, path):
     """With gamma="scale", whose last digits depend on how rows are divided."""

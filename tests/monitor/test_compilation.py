@@ -26,6 +26,7 @@ print(record.seconds_compiling, record.seconds)
 """
 
 
+@pytest.mark.slow
 def test_compilation_is_announced_once_and_only_when_it_happens(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first, second = (subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True) for _ in range(2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event
@@ -34,6 +34,7 @@ _MEDIAN_ROWS = 800
 _LARGE = 1e3  # in units of the first loss: what a matrix that is not positive definite counts as
 _MOVES = ((-0.7, 0.0), (0.0, 0.4))  # of the logarithms of ridge and scale
 _ROUNDS, _GAIN = 2, 1e-3  # at least this share of the loss, or the move is not made
+_HEARD = 0.2  # seconds, after which Ctrl-C is heard at the latest
 
 
 class GivenUp(Exception):
@@ -77,6 +78,8 @@ class Control:
             result = pool.submit(work)
             while True:
                 try:
+                    while not wait([result], _HEARD).done:  # a signal right before it waits would not end it
+                        pass
                     return result.result()
                 except KeyboardInterrupt:
                     self.given_up = self.reason == "interrupted"
